@@ -1,0 +1,40 @@
+"""`sparkops deploy`: every node serves its own copy of a recipe."""
+
+from __future__ import annotations
+
+import click
+
+from sparkops.cli.options import Changing, Globals, changing, target, with_globals
+
+SERVICE = "vllm"
+
+
+@click.command()
+@click.argument("recipe")
+@target
+@click.option("--service", default=SERVICE, show_default=True, metavar="NAME", help="Which of a node's services.")
+@changing
+@with_globals
+def deploy(
+    given: Globals, recipe: str, pattern: str | None, all_nodes: bool, service: str, how: Changing
+) -> int:
+    """Make every node serve its own copy of RECIPE; a service that serves another one changes over."""
+    from sparkops.cli.extra import variables
+    from sparkops.cli.run import Workplace, about, run_verb
+    from sparkops.recipes.variables import engine_variables, recipe_variables
+    from sparkops.serving.command import environment, serve_args
+
+    place = Workplace(given)
+    found = place.catalogue.recipe(recipe)
+    source = found.source(variables(how.extra).get("model_source"))
+    values = {
+        "recipe": recipe_variables(found),
+        "recipe_folder": found.directory,
+        "serve_args": serve_args(found),
+        "serve_env": environment(found),
+        "engine": engine_variables(place.catalogue, found.engine, found.patch_names()),
+        "service": service,
+        "model_source": source,
+        "about": about(),
+    }
+    return run_verb(place, "deploy", place.pattern(pattern, all_nodes), how, values)

@@ -1,0 +1,98 @@
+"""Options that verbs share."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Globals:
+    """The four that stand before or after the verb."""
+
+    directory: str | None
+    inventory: tuple[str, ...]
+    as_json: bool
+    verbose: int
+
+
+def with_globals(function: F) -> Callable[..., Any]:
+    """The verb takes -C, -i, --json and -v too; it is called with `given: Globals` first."""
+
+    @click.option("-C", "directory", metavar="DIR", help="Project folder (default: this one).")
+    @click.option("-i", "inventory", metavar="SOURCE", multiple=True, help="Inventory file, folder, or host1,host2,")
+    @click.option("--json", "as_json", is_flag=True, help="One JSON object a line on stdout.")
+    @click.option("-v", "verbose", count=True, help="Say more; -vvv shows tracebacks.")
+    @functools.wraps(function)
+    def wrapper(
+        directory: str | None, inventory: tuple[str, ...], as_json: bool, verbose: int, **rest: Any
+    ) -> Any:
+        ctx = click.get_current_context()
+        before: dict[str, Any] = ctx.find_root().obj or {}
+        given = Globals(
+            directory=directory or before.get("directory"),
+            inventory=(*before.get("inventory", ()), *inventory),
+            as_json=as_json or before.get("as_json", False),
+            verbose=verbose + before.get("verbose", 0),
+        )
+        return function(given, **rest)
+
+    return wrapper
+
+
+@dataclass(frozen=True)
+class Changing:
+    """The options of every verb that changes nodes."""
+
+    limit: str | None
+    check: bool
+    exit_code: bool
+    diff: bool
+    forks: int | None
+    extra: tuple[str, ...]
+    tags: tuple[str, ...]
+    skip_tags: tuple[str, ...]
+    ask_become_pass: bool
+    become_password_file: str | None
+
+
+def changing(function: F) -> Callable[..., Any]:
+    """The verb takes what changing verbs take; it is called with `how: Changing`."""
+
+    @click.option("-l", "--limit", metavar="PATTERN", help="Only these of the hosts.")
+    @click.option("-n", "--check", is_flag=True, help="Say what would change; change nothing.")
+    @click.option("--exit-code", is_flag=True, help="With --check: exit with 3 when something would change.")
+    @click.option("--diff", is_flag=True, help="Show the differences in files.")
+    @click.option("--forks", type=click.IntRange(1), metavar="N", help="Hosts at a time (default: 16).")
+    @click.option("-e", "extra", metavar="NAME=VALUE", multiple=True, help="A variable, a JSON object, or @FILE.")
+    @click.option("-t", "--tags", multiple=True, metavar="TAGS", help="Only tasks with these tags.")
+    @click.option("--skip-tags", multiple=True, metavar="TAGS", help="No tasks with these tags.")
+    @click.option("-K", "--ask-become-pass", is_flag=True, help="Ask for the sudo password.")
+    @click.option("--become-password-file", metavar="FILE", help="Read the sudo password from a file.")
+    @click.option("--yes", is_flag=True, expose_value=False, help="Ask nothing.")
+    @functools.wraps(function)
+    def wrapper(*positional: Any, **rest: Any) -> Any:
+        how = Changing(**{name: rest.pop(name) for name in Changing.__dataclass_fields__})
+        return function(*positional, how=how, **rest)
+
+    return wrapper
+
+
+def target(function: F) -> Callable[..., Any]:
+    """The verb takes PATTERN or --all-nodes; it is called with `pattern: str | None` (None: neither) and `all_nodes`."""
+
+    @click.argument("pattern", required=False)
+    @click.option("--all-nodes", is_flag=True, help="The group `sparks`, or all hosts where there is none.")
+    @functools.wraps(function)
+    def wrapper(*positional: Any, **rest: Any) -> Any:
+        if rest["all_nodes"] and rest["pattern"]:
+            raise click.UsageError(f"give either a pattern or --all-nodes, not both ({rest['pattern']!r})")
+        return function(*positional, **rest)
+
+    return wrapper

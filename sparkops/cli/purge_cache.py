@@ -1,0 +1,34 @@
+"""`sparkops purge-cache`: give back the memory that the page cache holds of the models."""
+
+from __future__ import annotations
+
+import click
+
+from sparkops.cli.deploy import SERVICE
+from sparkops.cli.options import Changing, Globals, changing, target, with_globals
+
+
+@click.command("purge-cache")
+@target
+@click.option("--path", metavar="PATH", help="A file or folder on the nodes (default: models_dir).")
+@click.option("--all", "everything", is_flag=True, help="Drop the whole page cache (needs sudo).")
+@click.option("--service", default=SERVICE, show_default=True, metavar="NAME", help="Whose recipe to look at.")
+@changing
+@with_globals
+def purge_cache(
+    given: Globals,
+    pattern: str | None,
+    all_nodes: bool,
+    path: str | None,
+    everything: bool,
+    service: str,
+    how: Changing,
+) -> int:
+    """Purge the models' pages from the page cache, on all nodes without a PATTERN."""
+    from sparkops.cli.run import Workplace, run_verb
+
+    if path and everything:
+        raise click.UsageError("give either --path or --all")
+    place = Workplace(given)
+    values = {"service": service, **({"purge_path": path} if path else {}), **({"purge_scope": "all"} if everything else {})}
+    return run_verb(place, "purge-cache", place.pattern(pattern, all_nodes or not pattern), how, values)

@@ -1,0 +1,1 @@
+"""What users and clients of the engine meet."""

@@ -1,0 +1,145 @@
+"""Tasks of another user: an executor started by sudo, fed on a pipe, so that order and answers stay on this node."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from sparkops.node import bundle
+from sparkops.node.frames import BadFrame, Closed, Link, Parser
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
+    from typing import Any
+
+PROMPT = "[sparkops-password]"
+WAIT = 30.0
+
+
+class Refused(Exception):
+    """No executor of that user: sudo did not let us, or it has died. The message says why and what to do."""
+
+
+class Children:
+    """The executors of other users, started when first needed."""
+
+    def __init__(self, link: Link, preamble: bytes, password: str | None, state_dir: str, check: bool) -> None:
+        self._link = link
+        self._preamble = preamble
+        self._password = password
+        self._opening = {"op": "open", "state_dir": state_dir, "check": check}
+        self._running: dict[str, Link] = {}
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def run(self, task: dict[str, Any], index: int) -> dict[str, Any]:
+        """Run a task as task["user"]; what it says on the way is passed on. The answer is a task's."""
+        user = task["user"]
+        try:
+            child = self._running.get(user) or self._start(user)
+            self._send(child, {"op": "window", "tasks": [{**task, "user": None, "notify": [], "handler": None}]})
+            return self._follow(child, index)
+        except Refused as refused:
+            self._running.pop(user, None)
+            return {"state": "failed", "msg": str(refused), "diff": None, "result": {"become": user}, "seconds": 0.0}
+
+    def _follow(self, child: Link, index: int) -> dict[str, Any]:
+        answer: dict[str, Any] = {}
+        while True:
+            message = self._receive(child)
+            if message["ev"] == "done":
+                return answer
+            if message["ev"] == "result":
+                answer = {key: message[key] for key in ("state", "msg", "diff", "result", "seconds")}
+                continue
+            self._link.send(dict(message, task=index))
+            if message["ev"] == "need":
+                self._relay_pieces(child, message["size"])
+
+    def _relay_pieces(self, child: Link, size: int) -> None:
+        had = 0
+        while had < size:
+            message, piece = self._link.receive()
+            message.pop("blob", None)
+            self._send(child, message, piece)
+            if not piece:
+                return
+            had += len(piece)
+
+    def _send(self, child: Link, message: dict[str, Any], blob: bytes = b"") -> None:
+        try:
+            child.send(message, blob)
+        except Closed:
+            raise Refused("the executor of the other user has ended early") from None
+
+    def _receive(self, child: Link) -> dict[str, Any]:
+        """The child's next frame. Raises Closed when the controller goes away first (the child then ends too)."""
+        import select
+
+        while True:
+            found = child.poll()
+            if found is not None:
+                return found[0]
+            if child.closed:
+                raise Refused("the executor of the other user has ended early")
+            ready = select.select([child.source, self._link.source], [], [])[0]
+            if self._link.source in ready:
+                self._link.check()
+            if child.source in ready:
+                child.fill()
+
+    def _start(self, user: str) -> Link:
+        import subprocess
+
+        argv = ["sudo", "-S", "-H", "-p", PROMPT, "-u", user, "--", *bundle.argv(sys.executable, announce=True)]
+        try:
+            process = subprocess.Popen(
+                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            )
+        except FileNotFoundError:
+            raise Refused(f"there is no sudo on this node to become {user} with") from None
+        self._processes.append(process)
+        assert process.stdin and process.stdout
+        child = Link(process.stdout.fileno(), process.stdin.fileno())
+        self._enter(process, child, user)
+        child.write(self._preamble)
+        child.send(self._opening)
+        self._receive(child)
+        self._running[user] = child
+        return child
+
+    def _enter(self, process: subprocess.Popen[bytes], child: Link, user: str) -> None:
+        """Get past sudo. It reads a password only if it needs one, and what it leaves unread would reach the program:
+        so nothing is written until it has asked, or the loader has said that it is there."""
+        import select
+        import time
+
+        assert process.stderr
+        said, asked, limit = b"", 0, time.monotonic() + WAIT
+        while time.monotonic() < limit:
+            ready = select.select([child.source, process.stderr.fileno(), self._link.source], [], [], 1.0)[0]
+            if self._link.source in ready:
+                self._link.check()
+            if child.source in ready:
+                if os.read(child.source, 1) == bundle.HERE:
+                    return
+                break
+            if process.stderr.fileno() not in ready:
+                continue
+            said += os.read(process.stderr.fileno(), 4096)
+            if said.count(PROMPT.encode()) > asked:
+                asked += 1
+                if asked > 1 or self._password is None:
+                    break
+                child.write(self._password.encode() + b"\n")
+        process.kill()
+        raise Refused(_why(said.decode("utf-8", "replace"), asked, user))
+
+
+def _why(said: str, asked: int, user: str) -> str:
+    text = said.replace(PROMPT, "").strip()
+    if asked > 1:
+        return f"sudo did not accept the password for becoming {user}: give the right one (-K, ansible_become_password)"
+    if asked:
+        return f"sudo asks for a password to become {user}: give one with -K or ansible_become_password"
+    return f"sudo did not let us become {user}: {text or 'it did not answer'}"

@@ -1,0 +1,122 @@
+"""Messages on the one channel between controller and node: a length, a JSON object, and raw bytes when it says so.
+
+A frame is a 4-byte big-endian length, that many bytes of JSON (UTF-8), then `blob` raw bytes if the object has that
+key. Both ends use this file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LIMIT = 256 * 1024 * 1024
+
+
+class Closed(Exception):
+    """The other end has gone."""
+
+
+class BadFrame(Exception):
+    """The bytes are no frame: something else is talking on the channel."""
+
+
+def pack(message: dict[str, Any], blob: bytes = b"") -> bytes:
+    """One frame. Surrogates stand for the bytes of file names that are not UTF-8 and survive the trip."""
+    if blob:
+        message = dict(message, blob=len(blob))
+    text = json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode()
+    return len(text).to_bytes(4, "big") + text + blob
+
+
+class Parser:
+    """Turns bytes, in whatever pieces they come, into messages.
+
+    >>> parser = Parser(); parser.feed(pack({"op": "close"})); parser.next()
+    ({'op': 'close'}, b'')
+    """
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        """Add received bytes."""
+        self._buffer += data
+
+    def __len__(self) -> int:
+        return len(self._buffer)
+
+    def next(self) -> tuple[dict[str, Any], bytes] | None:
+        """The next whole message and its blob, or None until more bytes come. Raises BadFrame."""
+        buffer = self._buffer
+        if len(buffer) < 4:
+            return None
+        end = 4 + int.from_bytes(buffer[:4], "big")
+        if end > LIMIT:
+            raise BadFrame(bytes(buffer[:200]).decode("utf-8", "replace"))
+        if len(buffer) < end:
+            return None
+        try:
+            message = json.loads(bytes(buffer[4:end]))
+        except ValueError:
+            raise BadFrame(bytes(buffer[:200]).decode("utf-8", "replace")) from None
+        size = message.get("blob", 0)
+        if len(buffer) < end + size:
+            return None
+        blob = bytes(buffer[end : end + size])
+        del buffer[: end + size]
+        return message, blob
+
+
+class Link:
+    """The node's end: reads frames from one descriptor, writes them to another, and knows when the peer has gone."""
+
+    def __init__(self, source: int, sink: int) -> None:
+        self.source = source
+        self.sink = sink
+        self.closed = False
+        self._parser = Parser()
+
+    def send(self, message: dict[str, Any], blob: bytes = b"") -> None:
+        """Write one frame whole. Raises Closed."""
+        self.write(pack(message, blob))
+
+    def write(self, data: bytes) -> None:
+        """Write bytes whole. Raises Closed."""
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[os.write(self.sink, left) :]
+        except BrokenPipeError:
+            self.closed = True
+            raise Closed from None
+
+    def receive(self) -> tuple[dict[str, Any], bytes]:
+        """Wait for the next frame. Raises Closed at the end."""
+        while (found := self.poll()) is None:
+            if self.closed:
+                raise Closed
+            self.fill()
+        return found
+
+    def poll(self) -> tuple[dict[str, Any], bytes] | None:
+        """The next frame if it is here already."""
+        return self._parser.next()
+
+    def fill(self) -> None:
+        """Wait for bytes and take them in; an end sets `closed`."""
+        data = os.read(self.source, 262144)
+        self.closed = not data
+        self._parser.feed(data)
+
+    def check(self) -> None:
+        """Take in what has come, without waiting. Raises Closed when the peer has gone."""
+        import select
+
+        while not self.closed and len(self._parser) < LIMIT and select.select([self.source], [], [], 0)[0]:
+            self.fill()
+        if self.closed:
+            raise Closed

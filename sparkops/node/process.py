@@ -1,0 +1,129 @@
+"""Running a command on the node: its own process group, all output kept, ended when the controller goes away."""
+
+from __future__ import annotations
+
+import os
+
+from sparkops.node.api import Completed, Failure
+from sparkops.node.frames import Closed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+
+# How long a command may take to end after SIGTERM before SIGKILL, and how long its output is read on after it has
+# ended (a daemon that it left behind may hold the pipe open for ever).
+GRACE = 5.0
+DRAIN = 0.2
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a whole process group: TERM, then KILL."""
+    import signal
+    import subprocess
+
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(GRACE)
+        except ProcessLookupError:
+            break
+        except subprocess.TimeoutExpired:
+            continue
+        break
+
+
+def run(
+    argv: list[str],
+    *,
+    stdin: str,
+    cwd: str | None,
+    env: dict[str, str],
+    timeout: float | None,
+    check: Callable[[], None],
+    wake: int | None,
+) -> Completed:
+    """Run `argv`; `check` raises Closed when the controller has gone, and is called when `wake` becomes readable.
+
+    Raises Failure after `timeout` seconds. A program that does not exist gives rc 127, one that may not run 126.
+    """
+    import subprocess
+
+    try:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=cwd,
+            env=env,
+            start_new_session=True,
+        )
+    except FileNotFoundError:
+        if cwd is not None and not os.path.isdir(cwd):
+            raise Failure(f"no folder {cwd} to run {argv[0]} in") from None
+        return Completed(argv, 127, "", f"{argv[0]}: not found")
+    except PermissionError:
+        return Completed(argv, 126, "", f"{argv[0]}: permission denied")
+    try:
+        out, err = _talk(process, argv[0], stdin.encode("utf-8", "surrogateescape"), timeout, check, wake)
+    except (Closed, Failure):
+        end(process)
+        raise
+    return Completed(argv, process.wait(), out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+
+
+def _talk(
+    process: subprocess.Popen[bytes],
+    name: str,
+    pending: bytes,
+    timeout: float | None,
+    check: Callable[[], None],
+    wake: int | None,
+) -> tuple[bytes, bytes]:
+    import select
+    import time
+
+    assert process.stdin and process.stdout and process.stderr
+    pipes = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+    out, err = pipes.values()
+    sink: int | None = process.stdin.fileno()
+    os.set_blocking(process.stdin.fileno(), False)
+    limit = None if timeout is None else time.monotonic() + timeout
+    quiet_until: float | None = None
+    while pipes:
+        if sink is not None and not pending:
+            process.stdin.close()
+            sink = None
+        sources = [*pipes, *([] if wake is None else [wake])]
+        ready, writable, _ = select.select(sources, [] if sink is None else [sink], [], 0.2)
+        if wake in ready:
+            check()
+        for fd in [fd for fd in ready if fd in pipes]:
+            data = os.read(fd, 65536)
+            if data:
+                pipes[fd] += data
+            else:
+                del pipes[fd]
+        if writable and sink is not None:
+            try:
+                pending = pending[os.write(sink, pending[:65536]) :]
+            except BrokenPipeError:
+                pending = b""
+        now = time.monotonic()
+        if limit is not None and now > limit:
+            raise Failure(f"{name} did not end within {timeout:g} s")
+        if process.poll() is None:
+            continue
+        if any(fd in ready for fd in pipes) or quiet_until is None:
+            quiet_until = now + DRAIN
+        elif now > quiet_until:
+            break
+    if sink is not None:
+        process.stdin.close()
+    if limit is None:
+        process.wait()
+    process.stdout.close()
+    process.stderr.close()
+    return bytes(out), bytes(err)

@@ -1,0 +1,79 @@
+"""What a task names on the controller: files to copy, templates, declared patches. Found, hashed and read once a run."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sparkops.errors import InputError, Position
+
+INLINE = 64 * 1024
+
+
+class Files:
+    """Where tasks' files are. folders: of kind "files" or "templates", in order; patch: a patch's data by name."""
+
+    def __init__(
+        self,
+        folders: Callable[[str], Sequence[Path]],
+        patch: Callable[[str], Mapping[str, Any]],
+    ) -> None:
+        self._folders = folders
+        self._patch = patch
+        self._sources: dict[Path, dict[str, Any]] = {}
+        self._by_digest: dict[str, Path] = {}
+
+    def source(self, name: str, playbook: str, where: Position | None) -> dict[str, Any]:
+        """A file's name, sha256, size, and its bytes (base64) when it is small. Raises InputError."""
+        path = self._find(name, "files", playbook, where)
+        if path not in self._sources:
+            self._sources[path] = self._read(path, where)
+            self._by_digest[self._sources[path]["digest"]] = path
+        return self._sources[path]
+
+    def template(self, name: str, playbook: str, where: Position | None) -> Path:
+        """Where a template is. Raises InputError when it is nowhere."""
+        return self._find(name, "templates", playbook, where)
+
+    def patch(self, name: str) -> Mapping[str, Any]:
+        """A declared patch's data. Raises InputError."""
+        return self._patch(name)
+
+    def by_digest(self, digest: str) -> Path:
+        """The file that a node asks for."""
+        return self._by_digest[digest]
+
+    def _find(self, name: str, kind: str, playbook: str, where: Position | None) -> Path:
+        given = Path(name).expanduser()
+        beside = Path(playbook).parent
+        tried = [given] if given.is_absolute() else [beside / kind / given, beside / given]
+        tried += [] if given.is_absolute() else [folder / given for folder in self._folders(kind)]
+        for path in tried:
+            if path.is_file():
+                return path
+        if any(path.is_dir() for path in tried):
+            raise InputError(f"{name} is a folder; only files can be copied", where=where)
+        raise InputError(
+            f"there is no {kind.removesuffix('s')} {name}", where=where, hint="looked at: " + ", ".join(map(str, tried))
+        )
+
+    def _read(self, path: Path, where: Position | None) -> dict[str, Any]:
+        try:
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(file)
+                size = file.tell()
+                file.seek(0)
+                inline = base64.b64encode(file.read()).decode() if size <= INLINE else None
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}", where=where) from None
+        return {"name": path.name, "digest": digest, "size": size, "inline": inline}
+
+
+def _digest(file: Any) -> str:
+    seen = hashlib.sha256()
+    while piece := file.read(1 << 20):
+        seen.update(piece)
+    return seen.hexdigest()

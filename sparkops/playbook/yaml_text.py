@@ -1,0 +1,62 @@
+"""Filters between values and YAML or JSON text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import yaml
+
+from sparkops.errors import InputError
+from sparkops.playbook.lazy import finalize
+from sparkops.project.yaml import loads
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes the values that know their positions as what they are, and repeats a value rather than alias it."""
+
+    def ignore_aliases(self, _: Any) -> bool:
+        return True
+
+
+_Dumper.add_multi_representer(str, lambda dumper, text: dumper.represent_str(str(text)))
+_Dumper.add_multi_representer(int, lambda dumper, number: dumper.represent_int(int(number)))
+
+
+def to_json(value: Any, **options: Any) -> str:
+    return json.dumps(finalize(value), **options)
+
+
+def to_nice_json(value: Any, indent: int = 4, sort_keys: bool = True, **options: Any) -> str:
+    return to_json(value, indent=indent, sort_keys=sort_keys, separators=(",", ": "), **options)
+
+
+def to_yaml(value: Any, default_flow_style: bool | None = None, **options: Any) -> str:
+    options = {"allow_unicode": True, "default_flow_style": default_flow_style, **options}
+    return str(yaml.dump(finalize(value), Dumper=_Dumper, **options))
+
+
+def to_nice_yaml(value: Any, indent: int = 4, **options: Any) -> str:
+    return to_yaml(value, **{"indent": indent, "default_flow_style": False, **options})
+
+
+def from_yaml(text: Any) -> Any:
+    """The value of YAML text: data, whatever it holds, and never a template."""
+    return _plain(loads(text, "from_yaml")) if isinstance(text, str) else text
+
+
+def from_yaml_all(text: Any) -> list[Any]:
+    try:
+        return list(yaml.safe_load_all(text or ""))
+    except yaml.YAMLError as error:
+        raise InputError(f"'from_yaml_all': {error}") from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_plain(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, str):
+        return str(value)
+    return int(value) if isinstance(value, int) and not isinstance(value, bool) else value

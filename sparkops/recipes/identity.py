@@ -1,0 +1,19 @@
+"""An engine's directory name: the same lock and patches give the same one, anything else another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+import msgspec
+
+from sparkops.recipes.schema import Engine, PatchFile
+
+
+def engine_id(engine: Engine, lock: bytes, patches: Sequence[PatchFile]) -> str:
+    """`NAME-VERSION-HASH`, twelve hex digits over the lock's bytes and what the patches do, in their order."""
+    seen = sha256(sha256(lock).digest())
+    for patch in patches:
+        what = [patch.name, patch.file, [[v.before, v.after] for v in patch.versions], patch.diff]
+        seen.update(sha256(msgspec.json.encode(what)).digest())
+    return f"{engine.id}-{seen.hexdigest()[:12]}"

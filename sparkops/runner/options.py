@@ -1,0 +1,42 @@
+"""What a run is asked to do, beside its plays and hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sparkops.playbook.model import Task
+
+FORKS = 16
+
+
+@dataclass(frozen=True)
+class Options:
+    """check: change nothing. extra: variables that win over all others. defaults: those that lose
+    to all. about: who runs what, for the lease."""
+
+    check: bool = False
+    diff: bool = False
+    forks: int = FORKS
+    tags: frozenset[str] = frozenset()
+    skip_tags: frozenset[str] = frozenset()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    become_password: str | None = field(default=None, repr=False)
+    state_dir: str = "~/.local/share/sparkops/state"
+    lease: bool = True
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def selects(self, task: Task) -> bool:
+        """Whether --tags and --skip-tags leave a task in; `always` and `never` as in Ansible."""
+        tags = task.tags
+        if self.skip_tags & tags or ("tagged" in self.skip_tags and tags) or ("untagged" in self.skip_tags and not tags):
+            return False
+        if not self.tags or "all" in self.tags:
+            return "never" not in tags or bool(self.tags & tags)
+        if "always" in tags or self.tags & tags:
+            return True
+        if "never" in tags:
+            return False
+        return ("tagged" in self.tags and bool(tags)) or ("untagged" in self.tags and not tags)

@@ -1,0 +1,78 @@
+"""A session: one open channel to the executor on one node."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from sparkops.errors import ConnectionLost
+from sparkops.node.frames import BadFrame, Parser, pack
+
+PIECE = 256 * 1024
+
+
+class Channel(Protocol):
+    """Bytes to and from a program on a node."""
+
+    def write(self, data: bytes) -> None:
+        """Send all of `data`. Raises ConnectionLost."""
+
+    def read(self) -> bytes:
+        """What has come, at least a byte; b"" at the end."""
+
+    def last_words(self) -> str:
+        """What the program said on stderr so far, and how it ended."""
+
+    def close(self) -> None:
+        """Hang up at once. Safe from any thread, and more than once."""
+
+
+class Session:
+    """Frames over a channel."""
+
+    def __init__(self, channel: Channel, preamble: bytes, host: str) -> None:
+        self._channel = channel
+        self._parser = Parser()
+        self._host = host
+        # Goes out together with the first frames: their answer is the first thing that is waited for.
+        self._unsent = preamble
+        # How often the controller stood still for this node: once for each window that it sent.
+        self.waits = 0
+
+    def send(self, message: dict[str, Any], blob: bytes = b"") -> None:
+        """Queue a frame; it leaves with the next flush or receive."""
+        self._unsent += pack(message, blob)
+
+    def flush(self) -> None:
+        """Send what is queued. Raises ConnectionLost."""
+        data, self._unsent = self._unsent, b""
+        # paramiko's sendall is quadratic in the size of one buffer (FACTS §6).
+        for start in range(0, len(data), PIECE):
+            self._channel.write(data[start : start + PIECE])
+
+    def receive(self) -> dict[str, Any]:
+        """The next frame from the node. Raises ConnectionLost."""
+        if self._unsent:
+            self.flush()
+        try:
+            while (found := self._parser.next()) is None:
+                data = self._channel.read()
+                if not data:
+                    raise ConnectionLost(
+                        f"the connection ended early{_quoted(self._channel.last_words())}", where=self._host
+                    )
+                self._parser.feed(data)
+        except BadFrame as bad:
+            raise ConnectionLost(
+                f"something else than sparkops answered: {bad}",
+                where=self._host,
+                hint="does the login shell's start-up file print text? It must be silent when not interactive",
+            ) from None
+        return found[0]
+
+    def close(self) -> None:
+        """Say goodbye and hang up."""
+        self._channel.close()
+
+
+def _quoted(words: str) -> str:
+    return f": {words}" if words else ""

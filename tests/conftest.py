@@ -1,0 +1,57 @@
+"""Which tests can run here. One that can't is skipped with its reason, or fails under SPARKOPS_REQUIRE_LAB=1."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+
+@cache
+def no_lab() -> str | None:
+    """Why nodes that boot systemd can't be had here: the lab's own words."""
+    from sparkops.errors import LabError
+    from sparkops.lab.nspawn.host import require
+
+    try:
+        require()
+    except LabError as error:
+        return f"{error.message} (.ci/run names the packages)"
+    return None
+
+
+@cache
+def no_network() -> str | None:
+    """Why the package registry can't be asked; through pip, as it is set up here."""
+    with tempfile.TemporaryDirectory() as folder:
+        argv = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-cache-dir", "--retries", "0"]
+        asked = subprocess.run(
+            [*argv, "--timeout", "15", "--dest", folder, "iniconfig"], capture_output=True, text=True, timeout=120
+        )
+    return None if asked.returncode == 0 else "pip cannot reach a package registry"
+
+
+@cache
+def no_demo() -> str | None:
+    """Why `make demo` can't be run as another user here."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return "only root on Linux can become another user"
+    missing = [program for program in ("make", "useradd", "runuser", "curl") if not shutil.which(program)]
+    return f"missing on this machine: {', '.join(missing)}" if missing else no_network()
+
+
+NEEDS: dict[str, Callable[[], str | None]] = {"lab": no_lab, "network": no_network, "demo": no_demo}
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker, obstacle in NEEDS.items():
+        if item.get_closest_marker(marker) and (reason := obstacle()):
+            if os.environ.get("SPARKOPS_REQUIRE_LAB") == "1":
+                pytest.fail(f"{reason}, and SPARKOPS_REQUIRE_LAB=1 asks for every test", pytrace=False)
+            pytest.skip(reason)

@@ -1,0 +1,89 @@
+"""Runs playbooks on this machine through the local transport: the real executor, no SSH."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from sparkops.errors import SparkopsError
+from sparkops.events import Event, Handler, Recap, Task
+from sparkops.inventory.inventory import load
+from sparkops.node import bundle
+from sparkops.playbook.files import Files
+from sparkops.playbook.parse import playbook
+from sparkops.runner.options import Options
+from sparkops.runner.run import Run
+from sparkops.transport.address import Address
+from sparkops.transport.local import LocalChannel
+from sparkops.transport.session import Session
+
+
+@dataclass
+class Ran:
+    """A run's events and exit code; `sessions` are those that it opened."""
+
+    code: int
+    events: list[Event]
+    sessions: list[Session] = field(default_factory=list)
+
+    def states(self, host: str = "one") -> dict[str, str]:
+        """Task name -> state, handlers too."""
+        return {event.task: event.state for event in self.events if isinstance(event, (Task, Handler)) and event.host == host}
+
+    def results(self, name: str) -> dict[str, Any]:
+        """A task's result."""
+        return next(event.result for event in self.events if isinstance(event, Task) and event.task == name)
+
+    def recap(self, host: str = "one") -> dict[str, int]:
+        """The counts of a host."""
+        last = self.events[-1]
+        assert isinstance(last, Recap)
+        return last.hosts[host]
+
+
+Play = Callable[..., Ran]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Play:
+    """play(yaml_text, hosts=("one",), check=False, **options) runs it, with its state in tmp_path/state."""
+
+    def run(text: str, hosts: tuple[str, ...] = ("one",), connect: Any = None, **options: Any) -> Ran:
+        inventory = tmp_path / "hosts.yml"
+        lines = "".join(f"    {host}: {{ansible_connection: local, ansible_python_interpreter: {sys.executable}}}\n" for host in hosts)
+        inventory.write_text(f"all:\n  hosts:\n{lines}")
+        path = tmp_path / "play.yml"
+        path.write_text(dedent(text))
+        ran = Ran(0, [])
+
+        def local(address: Address) -> Session:
+            session = Session(LocalChannel(address.python), bundle.preamble(bundle_names()), address.name)
+            ran.sessions.append(session)
+            return session
+
+        plays = playbook(path)
+
+        def bundle_names() -> set[str]:
+            return {task.module for one in plays for task in (*one.tasks, *one.handlers)} | {"setup"}
+
+        options.setdefault("state_dir", str(tmp_path / "state"))
+        # Several hosts here are one machine, which has one lease.
+        options.setdefault("lease", len(hosts) == 1)
+        prepared = Run(
+            plays, load([str(inventory)]), None, Options(**options), ran.events.append, Files(lambda _: [], _no_patch), connect or local
+        )
+        prepared.check()
+        ran.code = prepared.execute()
+        return ran
+
+    return run
+
+
+def _no_patch(name: str) -> dict[str, Any]:
+    raise SparkopsError(f"no patch {name}")
