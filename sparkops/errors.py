@@ -25,9 +25,7 @@ class SparkopsError(Exception):
 
     exit_code = 2
 
-    def __init__(
-        self, message: str, *, where: Position | str | None = None, hint: str | None = None
-    ) -> None:
+    def __init__(self, message: str, *, where: Position | str | None = None, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.where = where

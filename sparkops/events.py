@@ -9,9 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-State = Literal[
-    "ok", "changed", "failed", "skipped", "unreachable", "rescued", "ignored", "unknown"
-]
+State = Literal["ok", "changed", "failed", "skipped", "unreachable", "rescued", "ignored", "unknown"]
 STATES: tuple[State, ...] = (
     "ok",
     "changed",
@@ -136,9 +134,7 @@ class Recap:
     event: str = "recap"
 
 
-Event = (
-    RunStart | HostStart | TaskStart | Task | Progress | Handler | Notice | HostEnd | Recap
-)
+Event = RunStart | HostStart | TaskStart | Task | Progress | Handler | Notice | HostEnd | Recap
 Emit = Callable[[Event], None]
 
 

@@ -32,7 +32,7 @@ def make() -> Iterator[Make]:
     environment = {**os.environ, "HOME": str(home), "USER": user, "LOGNAME": user, "PATH": PATH}
 
     def run(target: str) -> subprocess.CompletedProcess[str]:
-        argv = ["runuser", "-u", user, "--", "make", target]
+        argv = [str(shutil.which("runuser")), "-u", user, "--", "make", target]
         return subprocess.run(argv, cwd=checkout, env=environment, capture_output=True, text=True, timeout=280)
 
     try:

@@ -15,9 +15,7 @@ SERVICE = "vllm"
 @click.option("--service", default=SERVICE, show_default=True, metavar="NAME", help="Which of a node's services.")
 @changing
 @with_globals
-def deploy(
-    given: Globals, recipe: str, pattern: str | None, all_nodes: bool, service: str, how: Changing
-) -> int:
+def deploy(given: Globals, recipe: str, pattern: str | None, all_nodes: bool, service: str, how: Changing) -> int:
     """Make every node serve its own copy of RECIPE; a service that serves another one changes over."""
     from sparkops.cli.extra import variables
     from sparkops.cli.run import Workplace, about, run_verb

@@ -55,7 +55,10 @@ def up(folder: Path, kind: str, nodes: int, passwords: tuple[str, ...], token_ra
     if kind == "process":
         click.echo("These nodes are simulated: programs of this machine, run as you.", err=True)
     _print_status(at.status(it))
-    click.echo(f"Reach them with: sparkops lab run --dir {folder} -- sparkops -i {folder}/inventory.yml ping", err=True)
+    click.echo(
+        f"Reach them with: sparkops lab run --dir {folder} -- sparkops -i {folder}/inventory.yml provision --all-nodes",
+        err=True,
+    )
 
 
 @lab.command()

@@ -39,7 +39,9 @@ class Verbs(click.Group):
         command: click.Command = getattr(importlib.import_module(f"sparkops.cli.{module}"), module)
         return command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """click's protocol; a verb that is nearly one is named."""
         if args and args[0] not in VERBS and not args[0].startswith("-"):
             from difflib import get_close_matches

@@ -30,9 +30,7 @@ def with_globals(function: F) -> Callable[..., Any]:
     @click.option("--json", "as_json", is_flag=True, help="One JSON object a line on stdout.")
     @click.option("-v", "verbose", count=True, help="Say more; -vvv shows tracebacks.")
     @functools.wraps(function)
-    def wrapper(
-        directory: str | None, inventory: tuple[str, ...], as_json: bool, verbose: int, **rest: Any
-    ) -> Any:
+    def wrapper(directory: str | None, inventory: tuple[str, ...], as_json: bool, verbose: int, **rest: Any) -> Any:
         ctx = click.get_current_context()
         before: dict[str, Any] = ctx.find_root().obj or {}
         given = Globals(
@@ -85,7 +83,7 @@ def changing(function: F) -> Callable[..., Any]:
 
 
 def target(function: F) -> Callable[..., Any]:
-    """The verb takes PATTERN or --all-nodes; it is called with `pattern: str | None` (None: neither) and `all_nodes`."""
+    """The verb takes PATTERN or --all-nodes; it is called with `pattern` (None: not given) and `all_nodes`."""
 
     @click.argument("pattern", required=False)
     @click.option("--all-nodes", is_flag=True, help="The group `sparks`, or all hosts where there is none.")

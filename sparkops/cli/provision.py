@@ -12,9 +12,7 @@ from sparkops.cli.options import Changing, Globals, changing, target, with_globa
 @click.option("--recipe", "recipes", multiple=True, metavar="RECIPE", help="Only the engines that these need.")
 @changing
 @with_globals
-def provision(
-    given: Globals, pattern: str | None, all_nodes: bool, recipes: tuple[str, ...], how: Changing
-) -> int:
+def provision(given: Globals, pattern: str | None, all_nodes: bool, recipes: tuple[str, ...], how: Changing) -> int:
     """Make nodes ready to serve: driver check, packages, uv, engines, folders."""
     from sparkops.cli.run import Workplace, run_verb
     from sparkops.recipes.variables import engines_for, tool_variables

@@ -30,5 +30,9 @@ def purge_cache(
     if path and everything:
         raise click.UsageError("give either --path or --all")
     place = Workplace(given)
-    values = {"service": service, **({"purge_path": path} if path else {}), **({"purge_scope": "all"} if everything else {})}
+    values = {
+        "service": service,
+        **({"purge_path": path} if path else {}),
+        **({"purge_scope": "all"} if everything else {}),
+    }
     return run_verb(place, "purge-cache", place.pattern(pattern, all_nodes or not pattern), how, values)

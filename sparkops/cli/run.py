@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import getpass
+import shlex
 import socket
 import sys
 import time
@@ -23,9 +24,10 @@ from sparkops.playbook.files import Files
 from sparkops.playbook.model import Play
 from sparkops.playbook.parse import playbook
 from sparkops.project import yaml
+from sparkops.project.data import shipped
 from sparkops.project.settings import Project
 from sparkops.recipes.load import Catalogue
-from sparkops.reporters import choose
+from sparkops.reporters import Reporter, choose
 from sparkops.runner.options import FORKS, Options
 from sparkops.runner.run import Run
 from sparkops.transport.address import Address
@@ -60,19 +62,28 @@ class Workplace:
         return pattern
 
 
-def run_verb(
-    place: Workplace, name: str, pattern: str, how: Changing, values: Mapping[str, Any]
-) -> int:
+def run_verb(place: Workplace, name: str, pattern: str, how: Changing, values: Mapping[str, Any]) -> int:
     """Run a verb's playbook: the user's copy, or the shipped one."""
-    return run(place, place.project.find_file("playbooks", f"{name}.yml"), pattern, how, values)
+    path = place.project.find_file("playbooks", f"{name}.yml")
+    return run(place, path, pattern, how, values, _defaults(shipped("playbooks")))
 
 
-def run(place: Workplace, path: Path, pattern: str | None, how: Changing, values: Mapping[str, Any]) -> int:
-    """Run a playbook and give the exit code. With --json the recap is the last line also when the input is wrong."""
+def run(
+    place: Workplace,
+    path: Path,
+    pattern: str | None,
+    how: Changing,
+    values: Mapping[str, Any],
+    defaults: Mapping[str, Any] | None = None,
+) -> int:
+    """Run a playbook and give the exit code. With --json the recap is the last line also when the input is wrong.
+
+    values: variables that only -e beats. defaults: the weakest; those in defaults.yml beside the playbook beat them.
+    """
     given = place.given
     with choose(json=given.as_json, stream=sys.stdout, verbosity=given.verbose, diff=how.diff) as reporter:
         try:
-            prepared = _prepare(place, path, pattern, how, values, reporter)
+            prepared = _prepare(place, path, pattern, how, values, defaults or {}, reporter)
         except SparkopsError as error:
             if given.as_json:
                 reporter(Recap({}, error.exit_code))
@@ -89,23 +100,25 @@ def _prepare(
     pattern: str | None,
     how: Changing,
     values: Mapping[str, Any],
-    reporter: Any,
+    defaults: Mapping[str, Any],
+    reporter: Reporter,
 ) -> Run:
     plays = playbook(path)
     options = Options(
         check=how.check,
         diff=how.diff,
-        forks=how.forks or FORKS,
+        forks=how.forks or place.project.settings.forks or FORKS,
         tags=_tags(how.tags),
         skip_tags=_tags(how.skip_tags),
         extra={**values, **variables(how.extra)},
-        defaults=_defaults(path),
+        defaults={**defaults, **_known_hosts(place.project), **_defaults(path.parent)},
         become_password=sudo_password(how.ask_become_pass, how.become_password_file),
         about=about(),
     )
     files = Files(place.project.folders, lambda name: msgspec.to_builtins(place.catalogue.patch(name)))
-    folders = [path.parent, *place.project.folders("playbooks")]
-    prepared = Run(plays, place.inventory, _within(pattern, how.limit), options, reporter, files, connector(plays), folders)
+    folders = [path.parent, *place.project.roots(), shipped("templates").parent]
+    chosen = _within(pattern, how.limit)
+    prepared = Run(plays, place.inventory, chosen, options, reporter, files, connector(plays), folders)
     prepared.check()
     return prepared
 
@@ -120,10 +133,15 @@ def _tags(given: Sequence[str]) -> frozenset[str]:
     return frozenset(tag.strip() for text in given for tag in text.split(",") if tag.strip())
 
 
-def _defaults(path: Path) -> dict[str, Any]:
-    """The weakest variables: defaults.yml beside the playbook."""
-    beside = path.parent / DEFAULTS
-    return dict(yaml.load(beside) or {}) if beside.exists() else {}
+def _defaults(folder: Path) -> dict[str, Any]:
+    """The variables of defaults.yml in a folder of playbooks."""
+    file = folder / DEFAULTS
+    return dict(yaml.load(file) or {}) if file.exists() else {}
+
+
+def _known_hosts(project: Project) -> dict[str, str]:
+    file = project.known_hosts
+    return {"ansible_ssh_common_args": f"-o UserKnownHostsFile={shlex.quote(str(file))}"} if file else {}
 
 
 def about() -> dict[str, str]:

@@ -12,7 +12,7 @@ from sparkops.errors import InputError
 from sparkops.inventory import patterns
 from sparkops.inventory.groups import Group, Layer, Sources
 from sparkops.inventory.merge import Host, merge
-from sparkops.inventory.names import check_host_name, split_port
+from sparkops.inventory.names import check_host_name, short_name, split_port
 from sparkops.inventory.yaml_source import read_yaml
 from sparkops.project.near import did_you_mean, near
 from sparkops.project.yaml import read
@@ -70,7 +70,7 @@ class Inventory:
 
     def _this_machine(self, name: str) -> Host:
         variables = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-        names = {"inventory_hostname": name, "inventory_hostname_short": name.split(".")[0]}
+        names = {"inventory_hostname": name, "inventory_hostname_short": short_name(name)}
         magic: dict[str, Any] = {
             **names,
             "group_names": [],

@@ -9,6 +9,7 @@ from typing import Any
 
 from sparkops.errors import Position
 from sparkops.inventory.groups import Layer, Sources
+from sparkops.inventory.names import short_name
 from sparkops.inventory.vars_files import VarsFolder
 
 
@@ -70,7 +71,7 @@ def _magic(name: str, sources: Sources, groups: list[str], members: dict[str, li
     file = sources.hosts[name].file
     return {
         "inventory_hostname": name,
-        "inventory_hostname_short": name.split(".")[0],
+        "inventory_hostname_short": short_name(name),
         "group_names": sorted(group for group in groups if group != "all"),
         "groups": members,
         "inventory_file": file,

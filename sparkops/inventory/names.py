@@ -90,6 +90,15 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit()
 
 
+def short_name(name: str) -> str:
+    """A host name up to its first dot; an IP address as it is."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return name.split(".")[0]
+    return name
+
+
 def check_host_name(name: str) -> None:
     """Raises ValueError for a name that cannot be a host's (it would be a path, an option or two words)."""
     if not name:

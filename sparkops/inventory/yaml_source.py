@@ -49,14 +49,19 @@ def _read_group(name: str, body: Any, where: Position | None, file: str, sources
                 where=key_position(entries, word),
                 hint=did_you_mean(str(word), WORDS, "hosts and groups are named below 'hosts:' and 'children:'"),
             )
-    _read_vars(group.inline, entries, "vars")
+    # In the file's order: it is the order of hosts.
+    for word in entries:
+        if word == "vars":
+            _read_vars(group.inline, entries, "vars")
+        elif word == "children":
+            for child, child_body, at, body_at in _section(entries, word):
+                _read_group(child, child_body, body_at, file, sources)
+                sources.add_child(name, child, at)
+        else:
+            for pattern, variables, at, _ in _section(entries, word):
+                _read_hosts(name, pattern, variables, at, file, sources)
     if "ansible_group_priority" in group.inline.vars:
         group.priority = _priority(group.inline)
-    for child, child_body, at, body_at in _section(entries, "children"):
-        _read_group(child, child_body, body_at, file, sources)
-        sources.add_child(name, child, at)
-    for pattern, variables, at, _ in _section(entries, "hosts"):
-        _read_hosts(name, pattern, variables, at, file, sources)
 
 
 def _read_hosts(group: str, pattern: str, variables: Any, at: Position | None, file: str, sources: Sources) -> None:

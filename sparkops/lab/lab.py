@@ -186,10 +186,11 @@ def new_key(comment: str) -> tuple[str, str]:
 
 def write_file(path: Path, text: str, mode: int = 0o644) -> None:
     """Write a file beside its name, flush it to the disk and rename it into place."""
+    content = text.encode()
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w") as file:
-            file.write(text)
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)

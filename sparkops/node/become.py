@@ -6,7 +6,7 @@ import os
 import sys
 
 from sparkops.node import bundle
-from sparkops.node.frames import BadFrame, Closed, Link, Parser
+from sparkops.node.frames import Closed, Link
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ class Sources:
     def __init__(self, sources: dict[str, str]) -> None:
         self.sources = sources
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:  # noqa: ARG002
         """importlib's protocol; the spec class is borrowed, as importing importlib costs 10 ms."""
         if name not in self.sources:
             return None

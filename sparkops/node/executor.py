@@ -1,6 +1,7 @@
 """The program on the node: executes windows of tasks in order, and stops a window at its first failure.
 
-Frames in: open, window, piece, notify, forget, close. Frames out: hello or refused, result, progress, need, done, fatal.
+Frames in: open, window, piece, notify, forget, close. Frames out: hello or
+refused, result, progress, need, done.
 """
 
 from __future__ import annotations
@@ -45,9 +46,7 @@ class Executor:
         opening, _ = self.link.receive()
         self.state = State(os.path.expanduser(opening["state_dir"]))
         self.check: bool = opening["check"]
-        self.children = Children(
-            self.link, self.preamble, opening.get("sudo_password"), self.state.folder, self.check
-        )
+        self.children = Children(self.link, self.preamble, opening.get("sudo_password"), self.state.folder, self.check)
         if opening.get("lease") is not None:
             self.state.take_lease(opening["lease"])
         self.link.send(
@@ -72,7 +71,7 @@ class Executor:
     def window(self, tasks: list[dict[str, Any]]) -> None:
         """Run tasks in order up to the first failure; `done` says that nothing more comes.
 
-        A loop's items are tasks with `more` (all but the last): they all run, as Ansible does, and then the window stops.
+        A loop's items are tasks with `more` (all but the last): as in Ansible they all run, then the window stops.
         """
         failed = False
         for index, task in enumerate(tasks):

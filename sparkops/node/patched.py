@@ -35,11 +35,12 @@ class Change:
         """Write it: with `keep` the found bytes go to `.orig` first, once. Compiled caches are dropped."""
         if self.content is None:
             return
+        mode = os.stat(self.path).st_mode & 0o7777
         if keep and not os.path.lexists(self.orig):
-            files.write(self.orig, self.found, os.stat(self.path).st_mode & 0o7777)
+            files.write(self.orig, self.found, mode)
         # Before the rename: a kill in between must not leave the old code's cache beside the new source.
         drop_compiled(self.path)
-        files.write(self.path, self.content)
+        files.write(self.path, self.content, mode)
 
     def facts(self) -> dict[str, str | None]:
         """The result keys of a task."""

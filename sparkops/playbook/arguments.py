@@ -61,7 +61,7 @@ class _Wrong(Exception):
 def _convert(value: Any, wanted: Any, written: str | None = None) -> Any:
     origin = typing.get_origin(wanted)
     if origin in (Union, types.UnionType):
-        return _either(value, [part for part in typing.get_args(wanted)], written)
+        return _either(value, list(typing.get_args(wanted)), written)
     if wanted is Any:
         return value
     if origin is Literal:
@@ -100,7 +100,9 @@ def _choice(value: Any, choices: tuple[Any, ...], written: str | None) -> Any:
     for candidate in (value, written):
         if candidate in choices and not isinstance(candidate, bool):
             return candidate
-    raise _Wrong(f"is {value!r}", did_you_mean(str(value), map(str, choices), f"it is one of: {', '.join(map(str, choices))}"))
+    raise _Wrong(
+        f"is {value!r}", did_you_mean(str(value), map(str, choices), f"it is one of: {', '.join(map(str, choices))}")
+    )
 
 
 def _list(value: Any, item: Any) -> list[Any]:
@@ -134,7 +136,7 @@ def _mode(value: Any, written: str | None) -> str:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         raise _Wrong(
             f"is the number {value}; a mode is text",
-            f"quote it: mode: \"{written or value}\" (YAML turns 0644 into 420, and 644 is another mode)",
+            f'quote it: mode: "{written or value}" (YAML turns 0644 into 420, and 644 is another mode)',
         )
     text = _text(value, "a mode", written)
     if text == "preserve" or re.fullmatch(r"0?[0-7]{3,4}", text) or SYMBOLIC.fullmatch(text):
@@ -162,4 +164,6 @@ def _text(value: Any, what: str, written: str | None) -> str:
 
 
 def _kind(value: Any) -> str:
-    return "null" if value is None else {bool: "a bool", dict: "a mapping"}.get(type(value), f"a {type(value).__name__}")
+    return (
+        "null" if value is None else {bool: "a bool", dict: "a mapping"}.get(type(value), f"a {type(value).__name__}")
+    )

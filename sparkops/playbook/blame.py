@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import jinja2.filters
+import jinja2.tests
 from jinja2.utils import missing
 
 from sparkops.errors import InputError, Position, UndefinedName
@@ -18,8 +20,8 @@ from sparkops.project.values import Text
 def blame(error: BaseException, source: str | Path, names: Iterable[str] = ()) -> InputError:
     """The error of a template: a `Text` with its position, or a file. `names`: the variables there are."""
     if isinstance(error, jinja2.UndefinedError) and hasattr(error, "obj"):
-        return _undefined(error, error.obj, _place(error, source), names, _span(error, source))
-    place = _place(error, source)
+        return _undefined(error, error.obj, place_of(error, source), names, _span(error, source))
+    place = place_of(error, source)
     if isinstance(error, jinja2.UndefinedError):
         return UndefinedName(str(error.message), where=place)
     if isinstance(error, jinja2.TemplateNotFound):
@@ -36,15 +38,13 @@ def blame(error: BaseException, source: str | Path, names: Iterable[str] = ()) -
 
 def _near_plugin(message: str | None) -> str | None:
     """A near name for "No filter named 'defalt'."."""
-    from jinja2.defaults import DEFAULT_FILTERS, DEFAULT_TESTS
-
     from sparkops.playbook.filters import FILTERS
     from sparkops.playbook.tests import TESTS
 
     found = re.fullmatch(r"No (filter|test) named '(.*)'\.", message or "")
     if not found:
         return None
-    known = (*FILTERS, *DEFAULT_FILTERS) if found[1] == "filter" else (*TESTS, *DEFAULT_TESTS)
+    known = (*FILTERS, *jinja2.filters.FILTERS) if found[1] == "filter" else (*TESTS, *jinja2.tests.TESTS)
     return did_you_mean(found[2], known)
 
 
@@ -63,7 +63,8 @@ def _undefined(error: Any, obj: Any, place: Position | None, names: Iterable[str
     return UndefinedName(str(error.message), where=place)
 
 
-def _place(error: BaseException, source: str | Path) -> Position | None:
+def place_of(error: BaseException, source: str | Path) -> Position | None:
+    """Where the template is that an error came from."""
     line, file = _line(error)
     if file and file != "<template>":
         return Position(file, line or 1, 1)

@@ -45,9 +45,7 @@ def compile_task(task: Task, play: Play, scope: Scope, files: Files) -> Compiled
         return Compiled(task, name, (Step(_frame(task, play, scope, files)),))
     items = scope.render(task.loop)
     if not isinstance(items, list):
-        raise InputError(
-            f"loop must be a list, not {type(items).__name__}", where=position(task.loop) or task.position
-        )
+        raise InputError(f"loop must be a list, not {type(items).__name__}", where=position(task.loop) or task.position)
     steps = []
     for item in items:
         inner = scope.with_values({ITEM: item})
@@ -131,4 +129,3 @@ def _user(task: Task, play: Play, scope: Scope) -> str | None:
     if not isinstance(become, bool):
         become = str(scope.render(become)).lower() in ("true", "yes")
     return str(scope.render(task.become_user or play.become_user)) if become else None
-

@@ -1,4 +1,4 @@
-"""What a task names on the controller: files to copy, templates, declared patches. Found, hashed and read once a run."""
+"""What a task names on the controller: files to copy, templates, declared patches. Found and read once a run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from sparkops.errors import InputError, Position
 
@@ -63,7 +63,11 @@ class Files:
     def _read(self, path: Path, where: Position | None) -> dict[str, Any]:
         try:
             with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(file)
+                digest = (
+                    hashlib.file_digest(file, "sha256").hexdigest()
+                    if hasattr(hashlib, "file_digest")
+                    else _digest(file)
+                )
                 size = file.tell()
                 file.seek(0)
                 inline = base64.b64encode(file.read()).decode() if size <= INLINE else None
@@ -72,7 +76,7 @@ class Files:
         return {"name": path.name, "digest": digest, "size": size, "inline": inline}
 
 
-def _digest(file: Any) -> str:
+def _digest(file: BinaryIO) -> str:
     seen = hashlib.sha256()
     while piece := file.read(1 << 20):
         seen.update(piece)

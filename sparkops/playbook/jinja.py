@@ -17,7 +17,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from jinja2.utils import missing
 
 from sparkops.errors import InputError, SparkopsError, UndefinedName
-from sparkops.playbook.blame import blame
+from sparkops.playbook.blame import blame, place_of
 from sparkops.playbook.filters import FILTERS
 from sparkops.playbook.lazy import LazyDict, LazyList, finalize
 from sparkops.playbook.lookups import GLOBALS
@@ -30,6 +30,8 @@ EXPRESSION_ERRORS = (
     jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError,
     re.error, AssertionError,
 )  # fmt: skip
+
+LOOKUP_CALLS = ("lookup", "query", "q")
 
 # The key under which a template's context keeps its scope; no variable can have this name.
 _SCOPE = "\0scope"
@@ -105,7 +107,6 @@ class Environment(SandboxedEnvironment):
             undefined=Missing,
             finalize=_defined,
             trim_blocks=True,
-            keep_trailing_newline=True,
             extensions=["jinja2.ext.do"],
         )
         self.literal = literal
@@ -178,7 +179,7 @@ class Scope:
             return Broken(name=label, exc=lambda _: error)
         self.open.append(label)
         try:
-            return self.engine.run(self.engine.template(text), self, text)
+            return self.engine.run(self.engine.template(text), self, text, text)
         except UndefinedName as undefined:
             error = undefined
             return Missing(name=label, exc=lambda _: error)
@@ -219,26 +220,30 @@ class Engine:
             self.templates[key] = jinja2.Template.from_code(environment, code, environment.globals)
         return self.templates[key]
 
-    def run(self, template: jinja2.Template, scope: Scope, text: str) -> Any:
-        """The template's native result; lazy containers and undefined values stay what they are. Raises InputError."""
+    def run(self, template: jinja2.Template, scope: Scope, text: str, source: str = "") -> Any:
+        """The native result; lazy containers and undefined values stay what they are. Raises InputError.
+
+        `text` is what errors are about; `source` is what was compiled, when its last newlines count.
+        """
         try:
-            return _concat(template.root_render_func(template.new_context({_SCOPE: scope})))
-        except SparkopsError:
+            result = _concat(template.root_render_func(template.new_context({_SCOPE: scope})))
+            return _ended_like(result, source)
+        except SparkopsError as error:
+            # A filter or a lookup refused; it does not know where it stands.
+            error.where = error.where or place_of(error, text)
             raise
         except EXPRESSION_ERRORS as error:
             raise blame(error, text, scope.names) from None
 
-    def _finished(self, template: jinja2.Template, names: Mapping[str, Any], text: str) -> Any:
+    def _finished(self, template: jinja2.Template, names: Mapping[str, Any], text: str, source: str = "") -> Any:
         scope = Scope(self, names)
         try:
-            return finalize(self.run(template, scope, text))
-        except SparkopsError:
-            raise
+            return finalize(self.run(template, scope, text, source))
         except EXPRESSION_ERRORS as error:
             raise blame(error, text, names) from None
 
     def render(self, text: str, names: Mapping[str, Any]) -> Any:
-        return self._finished(self.template(text), names, text)
+        return self._finished(self.template(text), names, text, text)
 
     def evaluate(self, expression: str, names: Mapping[str, Any]) -> Any:
         return self._finished(self.template(expression, bare=True), names, expression)
@@ -247,9 +252,11 @@ class Engine:
         environment = self._beside(path)
         try:
             template = environment.get_template(path.name)
+            assert environment.loader is not None
+            source, _, _ = environment.loader.get_source(environment, path.name)
         except (jinja2.TemplateError, UnicodeDecodeError, RecursionError) as error:
             raise blame(error, path) from None
-        result = self._finished(template, names, Text(str(path)))
+        result = self._finished(template, names, Text(str(path)), source)
         return "" if result is None else str(result)
 
     def _beside(self, path: Path) -> Environment:
@@ -266,10 +273,21 @@ class Engine:
             environment = self.bare if bare else self.inline
             try:
                 tree = environment.parse_expression(text.strip()) if bare else environment.parse(text)
-                self.mentioned[key] = frozenset(meta.find_undeclared_variables(tree) - environment.globals.keys())
+                found = meta.find_undeclared_variables(tree) - environment.globals.keys()
+                self.mentioned[key] = frozenset(found.union(*map(self.file_names, self._looked_up(tree))))
             except (jinja2.TemplateError, RecursionError) as error:
                 raise blame(error, text) from None
         return set(self.mentioned[key])
+
+    def _looked_up(self, tree: nodes.Template) -> list[Path]:
+        """The files of each lookup('template', 'NAME') whose name is a constant; one that is nowhere is left out."""
+        found = []
+        for call in tree.find_all(nodes.Call):
+            words = [arg.value for arg in call.args if isinstance(arg, nodes.Const)]
+            if isinstance(call.node, nodes.Name) and call.node.name in LOOKUP_CALLS and words[:1] == ["template"]:
+                tried = [place / str(name) for name in words[1:] for place in self.search]
+                found += [path for path in tried if path.is_file()][: len(words) - 1]
+        return found
 
     def file_names(self, path: Path) -> set[str]:
         """The same for a file and all that it includes, imports or extends by a constant name."""
@@ -288,6 +306,14 @@ class Engine:
             found |= meta.find_undeclared_variables(tree) - environment.globals.keys()
             waiting += [other for other in meta.find_referenced_templates(tree) if other and other not in seen]
         return found
+
+
+def _ended_like(result: Any, source: str) -> Any:
+    """A text gets the last newlines of its template back: Jinja drops one, and one after a block."""
+    if not isinstance(result, str):
+        return result
+    missing_newlines = (len(source) - len(source.rstrip("\n"))) - (len(result) - len(result.rstrip("\n")))
+    return result + "\n" * missing_newlines if missing_newlines > 0 else result
 
 
 def _concat(parts: Iterable[Any]) -> Any:

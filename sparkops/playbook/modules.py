@@ -1,9 +1,10 @@
-"""What modules there are and what arguments they take, read from node/modules/: a module is one file, known by itself."""
+"""What modules there are and what arguments they take, read from node/modules/: one file a module."""
 
 from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import pkgutil
 import types
 import typing
@@ -66,7 +67,7 @@ def module(name: str) -> Module:
     hints = {}
     for one in reversed(arguments.__mro__):
         if issubclass(one, api.Arguments) and one is not api.Arguments:
-            hints.update(one.__dict__.get("__annotations__", {}))
+            hints.update(inspect.get_annotations(one))
     # The annotations are strings: on the node nobody evaluates them.
     fields = {
         key: Field(key, eval_annotation(text), getattr(arguments, key, REQUIRED))

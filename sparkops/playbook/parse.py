@@ -54,7 +54,9 @@ class _Reader:
             for name in task.notify:
                 if name not in known:
                     self.errors.append(
-                        InputError(f"no handler is called {name!r}", where=task.position, hint=did_you_mean(name, known))
+                        InputError(
+                            f"no handler is called {name!r}", where=task.position, hint=did_you_mean(name, known)
+                        )
                     )
         try:
             return Play(
@@ -97,7 +99,9 @@ def _task(item: Any, where: Position, tags: frozenset[str], handler: bool) -> Ta
     check_names(module, args, where)
     register = item.get("register")
     if register is not None and not str(register).isidentifier():
-        raise InputError(f"{register!r} cannot be a variable's name", where=position(item, "register"), hint=IDENTIFIER_HINT)
+        raise InputError(
+            f"{register!r} cannot be a variable's name", where=position(item, "register"), hint=IDENTIFIER_HINT
+        )
     loop = item.get("loop")
     if loop is not None and not isinstance(loop, (list, str)):
         raise InputError("loop must be a list or a template of one", where=position(item, "loop"))
@@ -195,7 +199,9 @@ def _variables(item: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 def _flag(item: Mapping[str, Any], key: str, default: bool) -> bool:
     value = item.get(key, default)
     if not isinstance(value, bool):
-        raise InputError(f"{key} must be true or false, not {original(item, key) or value!r}", where=position(item, key))
+        raise InputError(
+            f"{key} must be true or false, not {original(item, key) or value!r}", where=position(item, key)
+        )
     return value
 
 

@@ -102,7 +102,9 @@ class Templar:
         )
 
     def render_file(self, path: Path, names: Mapping[str, Any]) -> str:
-        """A template file's text (trim_blocks, the last newline kept); includes are looked for beside it first.
+        """A template file's text (trim_blocks; the file's last newline kept, an included file's not).
+
+        Included files are looked for beside it first.
 
         Raises UndefinedName and InputError, with the file and line.
         """

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from sparkops.errors import Position
 
-
 # A longer line is cut, so that the caret stays under its column on a terminal.
 WIDTH = 100
 

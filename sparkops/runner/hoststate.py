@@ -95,11 +95,11 @@ class HostState:
             self.session.close()
 
 
-CONNECTION = frozenset(
-    """ansible_connection ansible_host ansible_port ansible_user ansible_ssh_private_key_file ansible_private_key_file
-    ansible_ssh_common_args ansible_python_interpreter ansible_become_password ansible_become_pass
-    ansible_timeout""".split()
-)
+CONNECTION = frozenset((
+    "ansible_connection", "ansible_host", "ansible_port", "ansible_user", "ansible_ssh_private_key_file",
+    "ansible_private_key_file", "ansible_ssh_common_args", "ansible_python_interpreter",
+    "ansible_become_password", "ansible_become_pass", "ansible_timeout",
+))  # fmt: skip
 
 
 def connection_address(

@@ -31,12 +31,14 @@ class Options:
     def selects(self, task: Task) -> bool:
         """Whether --tags and --skip-tags leave a task in; `always` and `never` as in Ansible."""
         tags = task.tags
-        if self.skip_tags & tags or ("tagged" in self.skip_tags and tags) or ("untagged" in self.skip_tags and not tags):
+        if (
+            self.skip_tags & tags
+            or ("tagged" in self.skip_tags and tags)
+            or ("untagged" in self.skip_tags and not tags)
+        ):
             return False
         if not self.tags or "all" in self.tags:
             return "never" not in tags or bool(self.tags & tags)
         if "always" in tags or self.tags & tags:
             return True
-        if "never" in tags:
-            return False
-        return ("tagged" in self.tags and bool(tags)) or ("untagged" in self.tags and not tags)
+        return "never" not in tags and ("tagged" if tags else "untagged") in self.tags

@@ -17,7 +17,7 @@ class Tally:
     def __init__(self, emit: Emit, hosts: Iterable[str]) -> None:
         self._emit = emit
         self._lock = threading.Lock()
-        self.counts: dict[str, dict[str, int]] = {host: {state: 0 for state in STATES} for host in hosts}
+        self.counts: dict[str, dict[str, int]] = {host: dict.fromkeys(STATES, 0) for host in hosts}
         self.codes: set[int] = set()
 
     def __call__(self, event: Event) -> None:

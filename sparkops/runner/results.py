@@ -67,9 +67,7 @@ def judge(compiled: Compiled, answer: Answer, scope: Scope) -> Answer:
     return answer
 
 
-def event(
-    host: str, play: Play, compiled: Compiled, answer: Answer, check: bool, handler: bool
-) -> Task | Handler:
+def event(host: str, play: Play, compiled: Compiled, answer: Answer, check: bool, handler: bool) -> Task | Handler:
     """What reporters are told. `no_log` hides all but the state."""
     task = compiled.task
     state: State = answer.state  # type: ignore[assignment]

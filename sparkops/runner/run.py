@@ -139,7 +139,9 @@ class Run:
             self.tally.unreachable(name)
             return HostEnd(name, play.name, "unreachable", 0.0, error.message, hint)
         # The failed task's own event has said what happened.
-        message = "" if isinstance(error, TaskFailed) else str(error) if isinstance(error, InputError) else error.message
+        message = (
+            "" if isinstance(error, TaskFailed) else str(error) if isinstance(error, InputError) else error.message
+        )
         return HostEnd(name, play.name, "failed", 0.0, message, hint)
 
 

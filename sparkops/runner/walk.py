@@ -123,9 +123,7 @@ class Walk:
             if task.judged and self.state.session and not self.context.options.check:
                 self.state.session.send({"op": "notify", "scope": self.play.scope, "handlers": list(task.notify)})
         if handlers and not answers and self.state.session and not self.context.options.check:
-            self.state.session.send(
-                {"op": "forget", "scope": self.play.scope, "handlers": [task.name, *task.listen]}
-            )
+            self.state.session.send({"op": "forget", "scope": self.play.scope, "handlers": [task.name, *task.listen]})
         if judged.state == "failed" and not task.ignore_errors:
             raise TaskFailed(event.msg, where=f"{self.state.host.name}: {compiled.name} ({task.position})")
 

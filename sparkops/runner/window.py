@@ -87,4 +87,3 @@ def _send_file(session: Session, files: Files, digest: str) -> None:
         # An empty piece: the file is shorter than it was, so the node must not wait for more.
         session.send({"op": "piece"})
         session.flush()
-

@@ -13,6 +13,7 @@ from pathlib import Path
 import paramiko
 import tenacity
 from fabric import Config, Connection
+from paramiko.ssh_exception import NoValidConnectionsError
 
 from sparkops.errors import ConnectionLost, HostKeyError, HostUnreachable
 from sparkops.node import bundle
@@ -29,7 +30,7 @@ class RejectUnknown(paramiko.MissingHostKeyPolicy):
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
+    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:  # noqa: ARG002
         """paramiko's protocol."""
         raise HostKeyError(
             f"the host key of {hostname} is not recorded ({key.get_name()} {fingerprint(key)})",
@@ -83,7 +84,7 @@ class SshChannel:
 def connect(address: Address) -> SshChannel:
     """Log in and start the executor. Raises HostUnreachable or HostKeyError."""
     retry = tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type((TimeoutError, ConnectionError)),
+        retry=tenacity.retry_if_exception_type((TimeoutError, ConnectionError, NoValidConnectionsError)),
         stop=tenacity.stop_after_attempt(ATTEMPTS),
         wait=tenacity.wait_exponential(multiplier=0.2, max=2),
         reraise=True,
@@ -106,7 +107,13 @@ def connect(address: Address) -> SshChannel:
         ) from None
     except (OSError, paramiko.SSHException, EOFError) as error:
         place = address.host if address.port is None else f"{address.host}:{address.port}"
-        raise HostUnreachable(f"no SSH connection to {place}: {error or type(error).__name__}", where=address.name) from None
+        raise HostUnreachable(f"no SSH connection to {place}: {_reason(error)}", where=address.name) from None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, NoValidConnectionsError):
+        return "; ".join(dict.fromkeys(getattr(one, "strerror", "") or str(one) for one in error.errors.values()))
+    return str(error) or type(error).__name__
 
 
 def _connect(address: Address) -> SshChannel:

@@ -13,14 +13,20 @@ from pathlib import Path
 
 import pytest
 
+from sparkops.lab.lab import Lab
+from sparkops.lab.nspawn.mounts import mount_points
+from sparkops.lab.nspawn.processes import arguments, is_namespace, namespace, netns, processes
+
 pytestmark = pytest.mark.lab
 
-LAB = [sys.executable, "-c", "from sparkops.cli.lab import lab; lab()"]
+LAB: list[str] = [sys.executable, "-c", "from sparkops.cli.lab import lab; lab()"]
 PASSWORD = "pass word 'x'"
 
 
 def lab(verb: str, folder: Path, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*LAB, verb, "--dir", folder, *words], input=stdin, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [*LAB, verb, "--dir", folder, *words], input=stdin, capture_output=True, text=True, check=False
+    )
 
 
 def up(folder: Path, nodes: int, *words: str) -> None:
@@ -40,56 +46,63 @@ def ssh(folder: Path, address: str, command: str, stdin: str = "") -> subprocess
     return lab("run", folder, "--", *argv, stdin=stdin)
 
 
-def footprint() -> dict[str, set[str]]:
-    """What a lab could leave on this machine: mounts, namespaces, links, cgroups, processes by command line."""
-    mounts = {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
-    netns, commands = set(), set()
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                netns.add(os.readlink(folder / "ns/net"))
-                words = (folder / "cmdline").read_text().replace("\0", " ")
-                commands.add((folder / "comm").read_text().strip() if not words else words)
-            except OSError:
-                continue
-    mine = ("nspawn", "keeper", "sparkops", "mmdebstrap", "systemd")
-    links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
-    run = Path("/run/systemd/nspawn")
-    return {
-        "mounts": mounts,
-        "netns": netns,
-        "commands": {command for command in commands if any(word in command for word in mine)},
-        "links": {line.split()[1] for line in links.splitlines()},
-        "cgroups": {str(path) for path in Path("/sys/fs/cgroup").glob("**/sparkops-*")},
-        "run": {str(path) for path in run.glob("*/*")},
-    }
-
-
-def added(before: dict[str, set[str]]) -> dict[str, set[str]]:
-    """What is there now and was not before."""
-    return {kind: names - before[kind] for kind, names in footprint().items() if names - before[kind]}
-
-
-def mine(found: dict[str, set[str]], folder: Path) -> dict[str, set[str]]:
-    """The part of a footprint that names the folder of a lab, or its id (other tests may have labs up)."""
-    from sparkops.lab.lab import Lab
-
+def footprint(folder: Path) -> dict[str, set[str]]:
+    """What a lab in `folder` has on this machine: mounts, processes, links out here, cgroups, files in /run."""
     words = (str(folder), Lab(folder, "nspawn", []).id)
-    return {kind: {name for name in names if any(word in name for word in words)} for kind, names in found.items()}
+    links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
+    found = {
+        "mounts": {str(point) for point in mount_points(Path("/proc/self/mountinfo").read_text(), folder)},
+        "commands": {" ".join(arguments(pid)) for pid in processes()},
+        "cgroups": {str(path) for path in Path("/sys/fs/cgroup").glob("**/sparkops-*")},
+        "run": {str(path) for path in Path("/run/systemd/nspawn").glob("*/*")},
+    }
+    own = {kind: {name for name in names if any(word in name for word in words)} for kind, names in found.items()}
+    return {**own, "links": {line.split()[1] for line in links.splitlines()}}
 
 
-@pytest.mark.parametrize("seconds", [0.3, 0.45, 0.6, 0.75])
-def test_down_cleans_up_after_a_killed_up(tmp_path: Path, seconds: float) -> None:
-    before = footprint()
+def namespaces(folder: Path) -> list[tuple[int, int]]:
+    """The network namespaces that are mounted in a lab."""
+    return [found for path in folder.glob("nodes/**/net") if is_namespace(path) and (found := namespace(path))]
+
+
+def assert_nothing_is_left(folder: Path, links: set[str], inodes: list[tuple[int, int]]) -> None:
+    nothing: dict[str, set[str]] = {"mounts": set(), "commands": set(), "cgroups": set(), "run": set()}
+    assert footprint(folder) == {**nothing, "links": links}
+    assert not [pid for pid in processes() if netns(pid) in inodes]
+    assert not folder.exists()
+
+
+def links() -> set[str]:
+    return footprint(Path("/nowhere"))["links"]
+
+
+@pytest.mark.parametrize("made", ["id_ed25519.pub", "nodes/net", "nodes/spark-2/upper", "nodes/spark-3/console.log"])
+def test_down_cleans_up_after_a_killed_up(tmp_path: Path, made: str) -> None:
+    before = links()
     folder = tmp_path / "lab"
-    process = subprocess.Popen([*LAB, "up", "--dir", folder, "--driver", "nspawn", "--nodes", "3"])
-    time.sleep(seconds)
-    process.kill()
-    process.wait()
+    with subprocess.Popen([*LAB, "up", "--dir", str(folder), "--driver", "nspawn", "--nodes", "3"]) as process:
+        while not (folder / made).exists():
+            assert process.poll() is None
+        process.kill()
+    inodes = namespaces(folder)
     assert lab("down", folder).returncode == 0
-    assert added(before) == {}
-    assert not (folder / "lab.json").exists()
-    assert not (folder / "nodes").exists()
+    assert_nothing_is_left(folder, before, inodes)
+
+
+def test_a_killed_build_of_the_base_leaves_no_process_and_no_base(tmp_path: Path) -> None:
+    folder = tmp_path / "lab"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    command = [*LAB, "up", "--dir", str(folder), "--driver", "nspawn", "--nodes", "1"]
+    with subprocess.Popen(command, env=environment) as process:
+        while not list(tmp_path.glob("cache/sparkops/lab/.bookworm-*.building/root/var/lib/apt/lists/*")):
+            assert process.poll() is None
+        process.kill()
+    assert lab("down", folder).returncode == 0
+    deadline = time.monotonic() + 5
+    while left := [arguments(pid) for pid in processes() if str(tmp_path) in " ".join(arguments(pid))]:
+        assert time.monotonic() < deadline, left
+    assert not mount_points(Path("/proc/self/mountinfo").read_text(), tmp_path)
+    assert not list(tmp_path.glob("cache/sparkops/lab/bookworm-*"))
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +162,7 @@ def test_apt_update_works(two: Path) -> None:
     assert done.returncode == 0
     assert "W:" not in done.stderr
     # The lists that the base came with are those that an update writes.
-    assert sorted(before.split()) == sorted( on(two, "spark-2", *lists).split())
+    assert sorted(before.split()) == sorted(on(two, "spark-2", *lists).split())
 
 
 def test_wheels_come_from_the_lab(two: Path) -> None:
@@ -169,12 +182,18 @@ def test_the_node_looks_like_a_spark(two: Path) -> None:
     assert ssh(two, FIRST, query).stdout == "NVIDIA GB10, 580.95.05, 12.1, 16.00 W, 2405 MHz\n"
     on(two, "spark-2", "sh", "-c", "echo 570.10 > /etc/sparkops-lab/driver")
     assert ", 570.10, " in ssh(two, SECOND, query).stdout
-    assert on(two, "spark-1", "cat", "/etc/sparkops-lab/token-rate") == "40\n"
     models = ssh(two, FIRST, "touch models/hf/mine && stat -c '%U %s %b' models/hf/*/model.safetensors").stdout
     for line in models.splitlines():
         owner, size, blocks = line.split()
         assert owner == "spark"
         assert int(blocks) * 512 < int(size) / 100
+
+
+@pytest.mark.parametrize("scope", ["--system", "--user"])
+def test_units_find_the_token_rate(two: Path, scope: str) -> None:
+    run = f"systemd-run {scope} --wait --quiet --pipe printenv SPARKOPS_LAB_TOKEN_RATE"
+    done = ssh(two, FIRST, f"sudo -n {run}" if scope == "--system" else run)
+    assert done.stdout == "40\n", done.stderr
 
 
 def test_root_on_a_node_drops_the_page_cache(two: Path) -> None:
@@ -189,7 +208,7 @@ def test_exec_passes_streams_status_and_signals(two: Path) -> None:
     done = lab("exec", two, "spark-2", "--", "sh", "-c", "cat; echo oops >&2; kill -9 $$", stdin="in")
     assert (done.stdout, done.stderr, done.returncode) == ("in", "oops\n", 137)
     assert lab("exec", two, "spark-2", "--", "no-such-command").returncode == 127
-    command = [*LAB, "exec", "--dir", two, "spark-2", "--", "sh", "-c", "echo on; exec sleep 1000"]
+    command = [*LAB, "exec", "--dir", str(two), "spark-2", "--", "sh", "-c", "echo on; exec sleep 1000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout
         process.stdout.readline()
@@ -252,15 +271,30 @@ def test_up_refuses_a_lab_that_is_up(two: Path) -> None:
 
 
 def test_labs_stand_side_by_side_and_down_leaves_nothing(two: Path, tmp_path: Path) -> None:
-    before = footprint()
+    before = links()
     folder = tmp_path / "lab"
     up(folder, 2)
-    assert all(mine(footprint(), folder)[kind] for kind in ("mounts", "commands", "cgroups"))
+    there = footprint(folder)
+    assert len(there["mounts"]) == 5
+    assert there["commands"]
+    assert there["cgroups"]
     lab("run", folder, "--", "sh", "-c", "setsid sleep 1000 > /dev/null 2>&1 &")
+    inodes = namespaces(folder)
+    assert len(inodes) == 3
     assert lab("down", folder).returncode == 0
-    assert added(before) == {}
-    assert not folder.exists()
+    assert_nothing_is_left(folder, before, inodes)
     assert ssh(two, FIRST, "hostname").stdout == "spark-1\n"
+
+
+def test_an_interrupted_up_cleans_up_after_itself(tmp_path: Path) -> None:
+    before = links()
+    folder = tmp_path / "lab"
+    with subprocess.Popen([*LAB, "up", "--dir", str(folder), "--driver", "nspawn", "--nodes", "2"]) as process:
+        while not (folder / "nodes/spark-1/upper").exists():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+    assert process.returncode
+    assert_nothing_is_left(folder, before, [])
 
 
 def test_down_without_a_lab_says_so(tmp_path: Path) -> None:

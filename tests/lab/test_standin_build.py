@@ -136,6 +136,7 @@ def test_record_lists_each_file(tmp_path: Path) -> None:
     with zipfile.ZipFile(path) as wheel:
         record = wheel.read("two_words-1.0.dist-info/RECORD").decode().splitlines()
         assert [line.split(",")[0] for line in record] == wheel.namelist()
+        assert {entry.date_time for entry in wheel.infolist()} == {(2026, 7, 27, 0, 0, 0)}
         assert "Name: two-words\n" in wheel.read("two_words-1.0.dist-info/METADATA").decode()
         assert wheel.read("two_words-1.0.dist-info/entry_points.txt") == b"[console_scripts]\ntwo = two_words:x\n"
     # Of `x = 1\n`, by sha256sum and base64.

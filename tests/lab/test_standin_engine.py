@@ -37,10 +37,8 @@ PROMPT = {"prompt": "The page cache is", "ignore_eos": True}
 class Copy:
     """One `vllm serve` on a free port; `log` is what it has printed."""
 
-    def __init__(self, vllm: Path, argv: list[str], env: dict[str, str], log: Path) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+    def __init__(self, vllm: Path, argv: list[str], env: dict[str, str], log: Path, port: int | None) -> None:
+        self.port = port or free_port()
         self._log = log
         where = ["--host", "127.0.0.1", "--port", str(self.port)]
         settings = {"SPARKOPS_LAB_START_SECONDS": "0", "SPARKOPS_LAB_TOKEN_RATE": "2000", **env}
@@ -91,10 +89,16 @@ class Copy:
         return float(line.split()[-1])
 
 
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def until(true: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < deadline, "waited for 20 s"
+        assert time.monotonic() < deadline, f"waited for {seconds} s"
         time.sleep(0.02)
 
 
@@ -130,9 +134,9 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def serve(engines: dict[str, Path], models: Path, tmp_path: Path) -> Iterator[Callable[..., Copy]]:
     copies: list[Copy] = []
 
-    def start(model: str, *flags: str, engine: str = "stock", **env: str) -> Copy:
+    def start(model: str, *flags: str, engine: str = "stock", port: int | None = None, **env: str) -> Copy:
         argv = [str(models / model), *flags]
-        copies.append(Copy(engines[engine], argv, env, tmp_path / f"{len(copies)}.log"))
+        copies.append(Copy(engines[engine], argv, env, tmp_path / f"{len(copies)}.log", port))
         return copies[-1]
 
     yield start
@@ -233,8 +237,6 @@ def test_damaged_checkpoints(serve: Callable[..., Copy], models: Path, tmp_path:
         broken = tmp_path / name
         shutil.copytree(models / BF16, broken, copy_function=os.link)
         shard = broken / "model-00003-of-00014.safetensors"
-        head = shard.read_bytes()[: 1 << 16] if False else None
-        del head
         size = shard.stat().st_size
         shard.unlink()
         with (models / BF16 / shard.name).open("rb") as source, shard.open("wb") as file:
@@ -356,21 +358,17 @@ def test_api_key(serve: Callable[..., Copy]) -> None:
 
 def test_a_second_copy_binds_the_same_port(serve: Callable[..., Copy]) -> None:
     first = serve(FP8, POOL).ready()
-    serve(FP8, POOL, f"--port={first.port}")
-    with socket.socket() as plain, pytest.raises(OSError, match="in use"):
-        plain.bind(("127.0.0.1", first.port))
+    second = serve(FP8, POOL, port=first.port).ready()
+    first.process.terminate()
+    assert first.wait() == 0
+    assert second.get("/health") == (200, None)
 
 
-def test_a_port_that_another_server_has(serve: Callable[..., Copy], engines: dict[str, Path], tmp_path: Path) -> None:
+def test_a_port_that_another_server_has(serve: Callable[..., Copy]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        copy = serve(FP8, POOL)
-        copy.process.kill()
-        copy.process.wait()
-        argv = [engines["stock"], "serve", tmp_path, "--host=127.0.0.1", f"--port={taken.getsockname()[1]}"]
-        (tmp_path / "config.json").write_text("{}")
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=20)
-    assert done.returncode == 1
-    assert "OSError: [Errno 98] Address already in use" in done.stdout
+        copy = serve(FP8, POOL, port=taken.getsockname()[1])
+        assert copy.wait() == 1
+    assert "OSError: [Errno 98] Address already in use" in copy.log
 
 
 @pytest.fixture
@@ -417,7 +415,7 @@ def test_sigterm_with_a_timeout_lets_requests_finish(
     copy, client = long_stream("--shutdown-timeout=30")
     copy.process.terminate()
     until(lambda: "Shutting down" in copy.log)
-    until(lambda: not listens(copy.port))
+    until(lambda: not listens(copy.port), seconds=0.5)  # the stream has a second to go
     assert client.poll() is None
     assert ending(client) == ("length", 300)
     assert copy.wait() == 0
@@ -452,10 +450,11 @@ def test_a_wedge_is_healthy_and_makes_no_token(
 ) -> None:
     copy, client = long_stream()
     copy.process.send_signal(signal.SIGUSR1)
-    until(lambda: copy.metric("generation_tokens_total") == copy.metric("generation_tokens_total"))
-    frozen = copy.metric("generation_tokens_total")
+    # At 5 ms a token 30 questions in a row would see many counts.
+    until(lambda: len({copy.metric("generation_tokens_total") for _ in range(30)}) == 1)
     assert copy.get("/health") == (200, None)
-    assert (copy.metric("num_requests_running"), copy.metric("generation_tokens_total")) == (1, frozen)
+    assert copy.metric("num_requests_running") == 1
+    assert copy.metric("generation_tokens_total") < 300
     copy.process.send_signal(signal.SIGUSR1)
     assert ending(client) == ("length", 300)
 

@@ -34,7 +34,11 @@ class Ran:
 
     def states(self, host: str = "one") -> dict[str, str]:
         """Task name -> state, handlers too."""
-        return {event.task: event.state for event in self.events if isinstance(event, (Task, Handler)) and event.host == host}
+        return {
+            event.task: event.state
+            for event in self.events
+            if isinstance(event, (Task, Handler)) and event.host == host
+        }
 
     def results(self, name: str) -> dict[str, Any]:
         """A task's result."""
@@ -56,7 +60,10 @@ def play(tmp_path: Path) -> Play:
 
     def run(text: str, hosts: tuple[str, ...] = ("one",), connect: Any = None, **options: Any) -> Ran:
         inventory = tmp_path / "hosts.yml"
-        lines = "".join(f"    {host}: {{ansible_connection: local, ansible_python_interpreter: {sys.executable}}}\n" for host in hosts)
+        lines = "".join(
+            f"    {host}: {{ansible_connection: local, ansible_python_interpreter: {sys.executable}}}\n"
+            for host in hosts
+        )
         inventory.write_text(f"all:\n  hosts:\n{lines}")
         path = tmp_path / "play.yml"
         path.write_text(dedent(text))
@@ -75,9 +82,9 @@ def play(tmp_path: Path) -> Play:
         options.setdefault("state_dir", str(tmp_path / "state"))
         # Several hosts here are one machine, which has one lease.
         options.setdefault("lease", len(hosts) == 1)
-        prepared = Run(
-            plays, load([str(inventory)]), None, Options(**options), ran.events.append, Files(lambda _: [], _no_patch), connect or local
-        )
+        files = Files(lambda _: [], _no_patch)
+        found = load([str(inventory)])
+        prepared = Run(plays, found, None, Options(**options), ran.events.append, files, connect or local)
         prepared.check()
         ran.code = prepared.execute()
         return ran

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.runner.conftest import Play
 
 from sparkops.errors import InputError, InputErrors
+from tests.runner.conftest import Play
 
 TWO_FILES = """
 - hosts: all

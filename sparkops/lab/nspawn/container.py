@@ -94,7 +94,10 @@ class Container:
     def enter(self, argv: list[str]) -> list[str]:
         """argv that runs on the node as root. LabError when the node is off."""
         if (pid := self.leader()) is None:
-            raise LabError(f"{self.name} is off", hint=f"start it with: sparkops lab mend {self.name}")
+            raise LabError(
+                f"{self.name} is off",
+                hint=f"start it with: sparkops lab mend --dir {self.folder.parent.parent} {self.name}",
+            )
         return ["nsenter", f"--target={pid}", *ENTER, "--", *argv]
 
     def call(self, argv: list[str]) -> None:

@@ -51,7 +51,9 @@ def node_files(
         "home/spark/.ssh/authorized_keys": File(f"{public_key}\n", 0o600, spark=True),
     }
     if token_rate is not None:
-        files["etc/sparkops-lab/token-rate"] = File(f"{token_rate:g}\n")
+        # The stand-in engine reads it, whichever unit starts it.
+        settings = f"[Manager]\nDefaultEnvironment=SPARKOPS_LAB_TOKEN_RATE={token_rate:g}\n"
+        files |= {f"etc/systemd/{scope}.conf.d/lab.conf": File(settings) for scope in ("system", "user")}
     return files
 
 

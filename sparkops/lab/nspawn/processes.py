@@ -79,4 +79,7 @@ def end(find: Callable[[], list[int]], timeout: float = 20.0) -> None:
         time.sleep(0.02)
     # Process 1 inherits them, and in some containers it looks after its children only every few seconds.
     while time.monotonic() < deadline and any(Path(f"/proc/{pid}").exists() for pid in killed):
+        for pid in killed:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
         time.sleep(0.02)

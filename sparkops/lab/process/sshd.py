@@ -65,7 +65,7 @@ def answer(channel: paramiko.Channel, message: paramiko.Message) -> None:
 class Connection(paramiko.Transport):
     """A client's connection."""
 
-    _channel_handler_table = {**paramiko.Transport._channel_handler_table, MSG_CHANNEL_REQUEST: answer}  # type: ignore[attr-defined] # noqa: RUF012
+    _channel_handler_table = {**paramiko.Transport._channel_handler_table, MSG_CHANNEL_REQUEST: answer}  # type: ignore[attr-defined]
 
 
 class Sshd:

@@ -23,4 +23,4 @@ class Args(Arguments):
 
 def apply(args: Args, node: Node) -> Outcome:  # noqa: ARG001 (every module has both)
     """Give the message back; nothing is looked at or changed."""
-    return Outcome.ok(args.msg if isinstance(args.msg, str) else "", msg=args.msg)
+    return Outcome("ok", args.msg if isinstance(args.msg, str) else "", result={"msg": args.msg})

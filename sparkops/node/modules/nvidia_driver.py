@@ -36,7 +36,7 @@ def apply(args: Args, node: Node) -> Outcome:
     gpus = len(versions) if node.which("nvidia-smi") else 0
     if numbers(oldest) < minimum:
         raise Failure(
-            f"driver {oldest} is older than {args.minimum}, which CUDA 13 needs; sparkops never installs drivers: "
+            f"driver {oldest} is older than {args.minimum}; sparkops never installs drivers: "
             "upgrade it with the distribution's package manager, reboot, and run this again",
             driver_version=oldest,
             gpus=gpus,

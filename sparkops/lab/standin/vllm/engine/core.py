@@ -66,6 +66,11 @@ class Engine:
                 self.drafts += 1
                 self.accepted_tokens += accepted
 
+    def die(self) -> None:
+        """The engine's process is gone: no more tokens, and /health says so."""
+        self.dead.set()
+        self.stopping.set()
+
     def drain(self, seconds: float) -> None:
         """Wait until no request is under way, but no longer than `seconds`."""
         with self._changed:
@@ -99,7 +104,7 @@ class Answer:
     def _cut(self, due: float) -> bool:
         """Wait until `due` (monotonic seconds) and, when wedged, beyond. True: the engine stops."""
         engine = self._engine
-        while engine.wedged.is_set():
-            if engine.stopping.wait(WEDGE_POLL):
-                return True
-        return engine.stopping.wait(max(0.0, due - time.monotonic()))
+        stopped = engine.stopping.wait(max(0.0, due - time.monotonic()))
+        while engine.wedged.is_set() and not stopped:
+            stopped = engine.stopping.wait(WEDGE_POLL)
+        return stopped

@@ -19,7 +19,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
 
+STOP = {signal.SIGTERM, signal.SIGINT}
+INIT_FAILED = "Engine core initialization failed. See root cause above."
 DEFAULT_START_SECONDS = 0.5
+POLL_SECONDS = 0.02
 CUT_SECONDS = 5.0  # for streams that are cut short to end well-formed
 DEATH_SECONDS = 5.0  # from an engine's death to the server's exit, whose status is 0
 
@@ -30,9 +33,8 @@ def serve(args: Namespace) -> int:
     SIGTERM and SIGINT stop it. For the lab: SIGUSR1 wedges the engine (healthy, no tokens) or frees it, SIGUSR2 is its
     death.
     """
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    # Blocked here, so in all threads, and taken by the main thread when it is ready to act on them.
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP | {signal.SIGUSR1, signal.SIGUSR2})
     names = args.served_model_name or [args.model]
     info("APIServer", "api_server.py:1983", f"vLLM API server version {__version__}, serving model {args.model}")
     info("APIServer", "utils.py:233", f"non-default args: {shown(args)}")
@@ -46,10 +48,10 @@ def serve(args: Namespace) -> int:
         write("APIServer", f"OSError: {problem}")
         return 1
     with server:
-        if start(args, checkpoint, server, stop):
-            run(args, server, stop)
-            return 0
-        return 0 if stop.is_set() else 1
+        started = start(args, checkpoint, server)
+        if started and not told_to_stop(float(os.environ.get("SPARKOPS_LAB_START_SECONDS", DEFAULT_START_SECONDS))):
+            run(args, server)
+    return 0 if started else 1
 
 
 def keys(args: Namespace) -> list[str]:
@@ -65,8 +67,8 @@ def shown(args: Namespace) -> dict[str, object]:
     return {"model_tag": args.model, **asked}
 
 
-def start(args: Namespace, checkpoint: Checkpoint, server: Server, stop: threading.Event) -> bool:
-    """Load the model and let clients in. False: it failed, or was told to stop meanwhile."""
+def start(args: Namespace, checkpoint: Checkpoint, server: Server) -> bool:
+    """Load the model. False: it failed, and the log says why."""
     info("APIServer", "model.py:580", f"Resolved architecture: {', '.join(checkpoint.architectures)}")
     begun = time.monotonic()
     try:
@@ -74,40 +76,46 @@ def start(args: Namespace, checkpoint: Checkpoint, server: Server, stop: threadi
     except (ValueError, OSError, KeyError) as problem:
         error("EngineCore", "core.py:1136", "EngineCore failed to start.")
         error("EngineCore", "core.py:1136", f"{type(problem).__name__}: {problem}")
-        write(
-            "APIServer",
-            "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}",
-        )
-        return False
-    if stop.wait(float(os.environ.get("SPARKOPS_LAB_START_SECONDS", DEFAULT_START_SECONDS))):
+        write("APIServer", f"RuntimeError: {INIT_FAILED} Failed core proc(s): {{}}")
         return False
     taken = time.monotonic() - begun
     info("EngineCore", "core.py:288", f"init engine (profile, create kv cache, warmup model) took {taken:.2f} seconds")
-    info("APIServer", "api_server.py:598", f"Starting vLLM server on http://{args.host}:{args.port}")
-    server.server_activate()
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    web(f"Started server process [{os.getpid()}]")
-    web("Waiting for application startup.")
-    web("Application startup complete.")
     return True
 
 
-def run(args: Namespace, server: Server, stop: threading.Event) -> None:
-    """Serve until `stop`, then close the listener and let requests end: in their time, or cut short."""
+def told_to_stop(seconds: float) -> bool:
+    """Pass the time that a start takes; True as soon as a signal asks to stop."""
+    end = time.monotonic() + seconds
+    while not signal.sigpending() & STOP:
+        left = end - time.monotonic()
+        if left <= 0:
+            return False
+        time.sleep(min(left, POLL_SECONDS))
+    return True
+
+
+def run(args: Namespace, server: Server) -> None:
+    """Let clients in until told to stop, then close the listener and let requests end: in their time, or cut short."""
     engine = server.engine
-    signal.signal(signal.SIGUSR1, lambda *_: engine.wedged.clear() if engine.wedged.is_set() else engine.wedged.set())
-    signal.signal(signal.SIGUSR2, lambda *_: die(engine, stop))
-    stop.wait()
-    if engine.dead.is_set():
-        error(
-            "APIServer",
-            "async_llm.py:671",
-            "AsyncLLM output_handler failed. EngineDeadError: EngineCore encountered an issue.",
-        )
+    info("APIServer", "api_server.py:598", f"Starting vLLM server on http://{args.host}:{args.port}")
+    server.server_activate()
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": POLL_SECONDS}, daemon=True).start()
+    web(f"Started server process [{os.getpid()}]")
+    web("Waiting for application startup.")
+    web("Application startup complete.")
+    while True:
+        number = signal.sigwait(STOP | {signal.SIGUSR1, signal.SIGUSR2})
+        if number != signal.SIGUSR1:
+            break
+        toggle(engine.wedged)
+    if number == signal.SIGUSR2:
+        engine.die()
+        error("APIServer", "async_llm.py:671", "AsyncLLM output_handler failed.")
+        error("APIServer", "async_llm.py:671", "EngineDeadError: EngineCore encountered an issue.")
         time.sleep(DEATH_SECONDS)
     web("Shutting down")
     server.shutdown()
-    server.server_close()
+    pass
     engine.drain(args.shutdown_timeout)
     engine.stopping.set()
     engine.drain(CUT_SECONDS)
@@ -115,8 +123,9 @@ def run(args: Namespace, server: Server, stop: threading.Event) -> None:
     web(f"Finished server process [{os.getpid()}]")
 
 
-def die(engine: Engine, stop: threading.Event) -> None:
-    """The engine's process is gone: no more tokens, /health answers 503."""
-    engine.dead.set()
-    engine.stopping.set()
-    stop.set()
+def toggle(event: threading.Event) -> None:
+    """Set what is clear, clear what is set."""
+    if event.is_set():
+        event.clear()
+    else:
+        event.set()

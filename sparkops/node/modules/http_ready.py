@@ -1,0 +1,123 @@
+"""Wait until a served copy answers: health, its model's name, then one token that it really generates.
+
+Example:
+    - name: It serves
+      http_ready:
+        url: http://127.0.0.1:8000
+        model: Qwen/Qwen3.6-35B-A3B-FP8
+        timeout: 900
+        unit: sparkops-vllm
+"""
+
+from __future__ import annotations
+
+from sparkops.node import serving_probe, systemd
+from sparkops.node.api import Arguments, Failure, Node, Outcome, Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+# A unit that has been restarted this often while we waited will not come up.
+RESTARTS = 2
+
+
+class Args(Arguments):
+    """timeout, interval: seconds. env_file: where the server's VLLM_API_KEY is; it is never shown.
+
+    unit: the systemd unit that runs it; when that has failed or restarts in a loop there is nothing to wait for.
+    """
+
+    model: str
+    url: str = "http://127.0.0.1:8000"
+    timeout: float = 600.0
+    interval: float = 2.0
+    env_file: Path | None = None
+    unit: str | None = None
+    scope: Literal["system", "user"] = "system"
+
+
+def apply(args: Args, node: Node) -> Outcome:
+    """ok with seconds, model, max_model_len; check mode never waits: unknown when it is not ready now."""
+    try:
+        server = serving_probe.Server(args.url, key(args), node)
+        if node.check:
+            return once(server, args)
+        return wait(server, args, node)
+    except serving_probe.Wrong as wrong:
+        if node.check:
+            return Outcome.unknown(str(wrong))
+        raise Failure(str(wrong), url=args.url) from None
+
+
+def key(args: Args) -> str | None:
+    """The server's API key, if it has one."""
+    if args.env_file is None:
+        return None
+    from sparkops.node.facts import read
+
+    return serving_probe.api_key(read(args.env_file))
+
+
+def once(server: serving_probe.Server, args: Args) -> Outcome:
+    """Is it ready now."""
+    try:
+        return Outcome.ok(seconds=0.0, **serving_probe.ready(server, args.model, serving_probe.QUICK))
+    except serving_probe.NotYet as reason:
+        return Outcome.unknown(f"not ready now: {reason}")
+
+
+def wait(server: serving_probe.Server, args: Args, node: Node) -> Outcome:
+    """Ask until it is ready, the time is over, or its unit has given up."""
+    import time
+
+    started = time.monotonic()
+    watch = Watch(args, node) if args.unit else None
+    while True:
+        left = args.timeout - (time.monotonic() - started)
+        try:
+            said = serving_probe.ready(server, args.model, max(left, 1.0))
+            return Outcome.ok(seconds=round(time.monotonic() - started, 1), **said)
+        except serving_probe.NotYet as error:
+            reason = str(error)
+        passed = time.monotonic() - started
+        if watch:
+            watch.check(reason)
+        if passed >= args.timeout:
+            lines = [f"not ready after {args.timeout:g} s: {reason}", *(watch.journal() if watch else [])]
+            raise Failure("\n".join(lines), url=args.url, seconds=round(passed, 1))
+        node.progress(round(passed, 1), args.timeout, "s", reason)
+        node.pause(min(args.interval, max(args.timeout - passed, 0.0)))
+
+
+class Watch:
+    """The unit behind the server, from now on."""
+
+    def __init__(self, args: Args, node: Node) -> None:
+        self.name = systemd.unit_name(args.unit or "")
+        self.manager = systemd.Manager(node, args.scope)
+        self.restarts = systemd.number(self.manager.show(self.name), "NRestarts")
+
+    def check(self, reason: str) -> None:
+        """Raises Failure with the journal's end when the unit will not come up."""
+        unit = self.manager.show(self.name)
+        restarts = systemd.number(unit, "NRestarts") - self.restarts
+        state = unit.get("ActiveState", "unknown")
+        if unit.get("LoadState") == "not-found":
+            message = f"there is no unit {self.name}, and the server does not answer ({reason})"
+        elif restarts >= RESTARTS:
+            message = f"{self.name} restarts in a loop ({restarts} times while it was waited for)"
+        elif state in ("failed", "inactive"):
+            message = f"{self.name} is {state} (result {unit.get('Result')})"
+        else:
+            return
+        journal = self.journal()
+        raise Failure("\n".join([message, *journal]), **self.said(unit, journal))
+
+    def said(self, unit: dict[str, str], journal: list[str]) -> dict[str, Any]:
+        """The result's keys."""
+        return {"unit": self.name, "active": unit.get("ActiveState", "unknown"), "journal": journal}
+
+    def journal(self) -> list[str]:
+        """The unit's last lines."""
+        return self.manager.journal(self.name)

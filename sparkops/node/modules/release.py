@@ -1,0 +1,206 @@
+"""Write a release: one deploy, whole, beside the ones before, and point `current` at it by one rename.
+
+Example:
+    - name: What is to be served
+      release:
+        home: /opt/sparkops
+        service: vllm
+        files:
+          run: {content: "{{ command }}", mode: "0755"}
+          env: {content: "{{ environment }}", mode: "0600"}
+        meta: {recipe: fp8}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from sparkops.node import files
+from sparkops.node.api import Arguments, Failure, Node, Outcome, Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+META = "release.json"
+TEMP = ".sparkops-"
+LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+
+
+class Args(Arguments):
+    """files: {name: {content, mode}}, mode "0644" when left out; a file that only its owner reads is never shown.
+
+    meta: who, when, why: written to release.json and not compared. A release is new when a file of it is.
+    """
+
+    home: Path
+    service: str
+    files: dict[str, Any]
+    meta: dict[str, Any] = {}
+
+
+class File:
+    """A file of a release: bytes and mode bits."""
+
+    def __init__(self, data: bytes, mode: int) -> None:
+        self.data = data
+        self.mode = mode
+
+    @property
+    def secret(self) -> bool:
+        """Whether only its owner may read it."""
+        return not self.mode & 0o077
+
+
+def apply(args: Args, node: Node) -> Outcome:
+    """Result: service, release (its number), path, current (the link), previous (the release before, or None)."""
+    check_name("service", args.service)
+    wanted = {name: wanted_file(name, said) for name, said in args.files.items()}
+    folder = os.path.join(args.home, "releases", args.service)
+    try:
+        return bring(folder, wanted, args, node)
+    except OSError as error:
+        raise files.refusal("write", error.filename or folder, error) from error
+
+
+def bring(folder: str, wanted: dict[str, File], args: Args, node: Node) -> Outcome:
+    """Make a release of these files unless the current one is that."""
+    previous = current(folder)
+    now = read(os.path.join(folder, str(previous))) if previous else {}
+    said = {"service": args.service, "current": os.path.join(folder, "current"), "previous": previous}
+    if previous and same(now, wanted):
+        return Outcome.ok(f"release {previous}", release=previous, path=os.path.join(folder, str(previous)), **said)
+    number = max(numbers(folder), default=0) + 1
+    path = os.path.join(folder, str(number))
+    if not node.check:
+        os.makedirs(folder, exist_ok=True)
+        clean(folder)
+        write(folder, number, wanted, args.meta)
+        point(folder, number)
+    return Outcome.changed(f"release {number}", difference(now, wanted), release=number, path=path, **said)
+
+
+def check_name(what: str, name: str) -> None:
+    """Raises Failure for a name that is no plain file name."""
+    if not name or not LETTERS.issuperset(name) or name[0] in ".-":
+        raise Failure(f"{what}: {name!r} must be letters, digits and _.- with neither . nor - first")
+
+
+def wanted_file(name: str, said: Any) -> File:
+    """A file as the task gives it. Raises Failure."""
+    from sparkops.node.modes import mode_bits
+
+    check_name("files", name)
+    if name == META:
+        raise Failure(f"files: {META} is written from meta")
+    if not isinstance(said, dict) or not isinstance(said.get("content"), str) or set(said) - {"content", "mode"}:
+        raise Failure(f"files: {name} must be {{content: TEXT, mode: MODE}}")
+    mode = said.get("mode", "0644")
+    if not isinstance(mode, str):
+        raise Failure(f'files: {name}: mode {mode!r} is a number; quote it, as in "0644"')
+    return File(said["content"].encode("utf-8", "surrogateescape"), mode_bits(mode, 0o644, False, files.umask()))
+
+
+def numbers(folder: str) -> list[int]:
+    """The numbers of the releases that there are."""
+    try:
+        return [int(name) for name in os.listdir(folder) if name.isdigit()]
+    except FileNotFoundError:
+        return []
+
+
+def current(folder: str) -> int | None:
+    """The release that `current` points to; None when there is none."""
+    try:
+        target = os.readlink(os.path.join(folder, "current"))
+    except FileNotFoundError:
+        return None
+    return int(target) if target.isdigit() and os.path.isdir(os.path.join(folder, target)) else None
+
+
+def read(path: str) -> dict[str, File]:
+    """The files of a release that release.json names; markers that came later are not of it."""
+    try:
+        names = json.loads(files.read(os.path.join(path, META)))["files"]
+    except (ValueError, KeyError, TypeError):
+        names = []
+    found = {}
+    for name in names:
+        file = os.path.join(path, name)
+        if os.path.isfile(file):
+            found[name] = File(files.read(file), os.stat(file).st_mode & 0o7777)
+    return found
+
+
+def same(now: dict[str, File], wanted: dict[str, File]) -> bool:
+    """Whether two releases have the same files with the same modes."""
+    return {name: (file.data, file.mode) for name, file in now.items()} == {
+        name: (file.data, file.mode) for name, file in wanted.items()
+    }
+
+
+def clean(folder: str) -> None:
+    """Take away what runs that were killed have left."""
+    from shutil import rmtree
+
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if name.startswith(TEMP) and os.path.isdir(path) and not os.path.islink(path):
+            rmtree(path)
+        elif name.startswith(TEMP):
+            os.unlink(path)
+
+
+def write(folder: str, number: int, wanted: dict[str, File], meta: dict[str, Any]) -> None:
+    """Write a release beside and give it its number."""
+    temp = os.path.join(folder, TEMP + os.urandom(6).hex())
+    os.mkdir(temp)
+    for name, file in wanted.items():
+        files.write(os.path.join(temp, name), file.data, file.mode)
+    about = {**meta, "release": number, "files": sorted(wanted)}
+    files.write(os.path.join(temp, META), (json.dumps(about, indent=2, sort_keys=True) + "\n").encode(), 0o644)
+    os.rename(temp, os.path.join(folder, str(number)))
+    files.sync_folder(folder)
+
+
+def point(folder: str, number: int) -> None:
+    """Move `current` by one rename."""
+    temp = os.path.join(folder, TEMP + os.urandom(6).hex())
+    os.symlink(str(number), temp)
+    os.rename(temp, os.path.join(folder, "current"))
+    files.sync_folder(folder)
+
+
+def difference(now: dict[str, File], wanted: dict[str, File]) -> str:
+    """The diff of all files; of those that only their owner reads it shows names, no values."""
+    shown = []
+    for name in sorted({*now, *wanted}):
+        old, new = now.get(name), wanted.get(name)
+        before, after = (file.data if file else b"" for file in (old, new))
+        if (old and old.secret) or (new and new.secret):
+            before, after = masked(before, {}), masked(after, values(before))
+        shown.append(files.diff(before, after, name))
+        if old and new and old.mode != new.mode:
+            shown.append(files.changes_diff(name, [f"mode {old.mode:04o} -> {new.mode:04o}"]))
+    return "".join(shown)
+
+
+def values(data: bytes) -> dict[bytes, bytes]:
+    """The KEY=value lines of a file."""
+    pairs = (line.partition(b"=") for line in data.splitlines())
+    return {key: value for key, _, value in pairs}
+
+
+def masked(data: bytes, before: dict[bytes, bytes]) -> bytes:
+    """The lines of a file without their values; one whose value is another than `before` says so."""
+    lines = []
+    for line in data.splitlines():
+        key, equals, value = line.partition(b"=")
+        if not equals:
+            lines.append(b"(hidden)\n")
+        elif before.get(key, value) != value:
+            lines.append(key + b"=(hidden, another value)\n")
+        else:
+            lines.append(key + b"=(hidden)\n")
+    return b"".join(lines)

@@ -1,0 +1,135 @@
+"""Asking a served copy whether it is there: its health, its model, and one generated token (OpenAI's HTTP API)."""
+
+from __future__ import annotations
+
+import json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from sparkops.node.api import Node
+
+# Seconds for a question that costs the server nothing; a first token may wait for kernels to compile.
+QUICK, TOKEN = 10.0, 300.0
+
+
+class NotYet(Exception):
+    """The server is not ready; the message says what it waits for."""
+
+
+class Wrong(Exception):
+    """The server answers, and never will as wanted."""
+
+
+class Server:
+    """An HTTP server by its base URL, asked directly: proxies are for the way out, and this is the node itself."""
+
+    def __init__(self, url: str, key: str | None, node: Node) -> None:
+        from urllib.parse import urlsplit
+
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise Wrong(f"{url!r} is no URL of a server; for example http://127.0.0.1:8000")
+        self.tls = parts.scheme == "https"
+        self.host = parts.hostname
+        self.port = parts.port
+        self.base = parts.path.rstrip("/")
+        self.key = key
+        self.node = node
+
+    def ask(self, path: str, body: dict[str, Any] | None, timeout: float) -> tuple[int, Any]:
+        """Status and JSON (or text) of an answer. Raises NotYet when there is none in time.
+
+        In a thread, so that the task still ends at once when the controller goes away.
+        """
+        import threading
+
+        answer: list[tuple[int, bytes]] = []
+        errors: list[str] = []
+        thread = threading.Thread(target=self._ask, args=(path, body, timeout, answer, errors), daemon=True)
+        thread.start()
+        thread.join(0.2)
+        while thread.is_alive():
+            self.node.pause(0.1)
+        if not answer:
+            raise NotYet(f"{path}: {errors[0] if errors else 'no answer'}")
+        status, data = answer[0]
+        try:
+            return status, json.loads(data)
+        except ValueError:
+            return status, data.decode("utf-8", "replace")
+
+    def _ask(
+        self,
+        path: str,
+        body: dict[str, Any] | None,
+        timeout: float,
+        answer: list[tuple[int, bytes]],
+        errors: list[str],
+    ) -> None:
+        from http.client import HTTPConnection, HTTPException, HTTPSConnection
+
+        headers = {"Content-Type": "application/json"}
+        if self.key:
+            headers["Authorization"] = f"Bearer {self.key}"
+        connection = (HTTPSConnection if self.tls else HTTPConnection)(self.host, self.port, timeout=timeout)
+        try:
+            method, content = ("GET", None) if body is None else ("POST", json.dumps(body))
+            connection.request(method, self.base + path, content, headers)
+            response = connection.getresponse()
+            answer.append((response.status, response.read()))
+        except (OSError, HTTPException) as error:
+            errors.append(getattr(error, "strerror", None) or str(error) or type(error).__name__)
+        finally:
+            connection.close()
+
+
+def ready(server: Server, model: str, left: float) -> dict[str, Any]:
+    """{"model", "max_model_len"} of a server that has just generated a token. Raises NotYet, Wrong.
+
+    left: seconds that the answers may take.
+    """
+    expect(server.ask("/health", None, min(QUICK, left)), "/health")
+    models = expect(server.ask("/v1/models", None, min(QUICK, left)), "/v1/models")
+    served = {one["id"]: one for one in models["data"]} if isinstance(models, dict) and "data" in models else {}
+    if model not in served:
+        names = ", ".join(served) or "no model"
+        raise Wrong(f"the server there serves {names}, not {model}: another server holds the port, or the name differs")
+    body = {"model": model, "prompt": "Hello", "max_tokens": 1, "temperature": 0}
+    said = expect(server.ask("/v1/completions", body, min(TOKEN, left)), "/v1/completions")
+    if not generated(said):
+        raise NotYet("/v1/completions: no token was generated")
+    return {"model": model, "max_model_len": served[model].get("max_model_len")}
+
+
+def expect(answer: tuple[int, Any], path: str) -> Any:
+    """The content of a 200. Raises NotYet for a server's trouble, Wrong for a refusal."""
+    status, content = answer
+    if status == 200:
+        return content
+    if status in (401, 403):
+        raise Wrong(f"{path}: the server refuses us ({status}); env_file must hold its VLLM_API_KEY")
+    reason = content.get("message") or content.get("error") if isinstance(content, dict) else content
+    message = f"{path}: status {status} {str(reason)[:200]}".strip()
+    # 404: a server that has just come up may not have all its routes.
+    raise (Wrong if 400 <= status < 500 and status not in (404, 408, 429) else NotYet)(message)
+
+
+def generated(said: Any) -> bool:
+    """Whether a completion holds a token."""
+    if not isinstance(said, dict) or not said.get("choices"):
+        return False
+    usage = said.get("usage") or {}
+    return bool(usage.get("completion_tokens") or said["choices"][0].get("text"))
+
+
+def api_key(text: str) -> str | None:
+    """VLLM_API_KEY of an environment file as systemd reads it; None when it is not there."""
+    for line in text.splitlines():
+        name, equals, value = line.strip().partition("=")
+        if equals and name.strip() == "VLLM_API_KEY":
+            value = value.strip()
+            quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+            return (value[1:-1] if quoted else value) or None
+    return None
