@@ -18,11 +18,11 @@ SERVICE = "vllm"
 def deploy(given: Globals, recipe: str, pattern: str | None, all_nodes: bool, service: str, how: Changing) -> int:
     """Make every node serve its own copy of RECIPE; a service that serves another one changes over."""
     from sparkops.cli.extra import variables
-    from sparkops.cli.run import Workplace, about, run_verb
+    from sparkops.cli.run import Workplace, about, run
     from sparkops.recipes.variables import engine_variables, recipe_variables
     from sparkops.serving.command import environment, serve_args
 
-    place = Workplace(given)
+    place = Workplace(given, "deploy")
     found = place.catalogue.recipe(recipe)
     source = found.source(variables(how.extra).get("model_source"))
     values = {
@@ -35,4 +35,4 @@ def deploy(given: Globals, recipe: str, pattern: str | None, all_nodes: bool, se
         "model_source": source,
         "about": about(),
     }
-    return run_verb(place, "deploy", place.pattern(pattern, all_nodes), how, values)
+    return run(place, place.pattern(pattern, all_nodes), how, values)

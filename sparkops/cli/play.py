@@ -17,4 +17,4 @@ def play(given: Globals, file: Path, how: Changing) -> int:
     """Run a playbook. It speaks Ansible's words; one that is not supported is an error."""
     from sparkops.cli.run import Workplace, run
 
-    return run(Workplace(given), file, None, how, {})
+    return run(Workplace(given, file=file), None, how, {})

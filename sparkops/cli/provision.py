@@ -14,11 +14,11 @@ from sparkops.cli.options import Changing, Globals, changing, target, with_globa
 @with_globals
 def provision(given: Globals, pattern: str | None, all_nodes: bool, recipes: tuple[str, ...], how: Changing) -> int:
     """Make nodes ready to serve: driver check, packages, uv, engines, folders."""
-    from sparkops.cli.run import Workplace, run_verb
+    from sparkops.cli.run import Workplace, run
     from sparkops.recipes.variables import engines_for, tool_variables
 
-    place = Workplace(given)
+    place = Workplace(given, "provision")
     catalogue = place.catalogue
     chosen = [catalogue.recipe(name) for name in recipes or catalogue.names("recipes")]
     values = {"engines": engines_for(catalogue, chosen), "uv": tool_variables(catalogue, "uv")}
-    return run_verb(place, "provision", place.pattern(pattern, all_nodes), how, values)
+    return run(place, place.pattern(pattern, all_nodes), how, values)

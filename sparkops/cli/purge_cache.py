@@ -25,14 +25,14 @@ def purge_cache(
     how: Changing,
 ) -> int:
     """Purge the models' pages from the page cache, on all nodes without a PATTERN."""
-    from sparkops.cli.run import Workplace, run_verb
+    from sparkops.cli.run import Workplace, run
 
     if path and everything:
         raise click.UsageError("give either --path or --all")
-    place = Workplace(given)
+    place = Workplace(given, "purge-cache")
     values = {
         "service": service,
         **({"purge_path": path} if path else {}),
         **({"purge_scope": "all"} if everything else {}),
     }
-    return run_verb(place, "purge-cache", place.pattern(pattern, all_nodes or not pattern), how, values)
+    return run(place, place.pattern(pattern, all_nodes or not pattern), how, values)

@@ -29,7 +29,7 @@ from sparkops.project.settings import Project
 from sparkops.recipes.load import Catalogue
 from sparkops.reporters import Reporter, choose
 from sparkops.runner.options import FORKS, Options
-from sparkops.runner.run import Run
+from sparkops.runner.run import Run, Target
 from sparkops.transport.address import Address
 from sparkops.transport.session import Session
 
@@ -37,21 +37,32 @@ DEFAULTS = "defaults.yml"
 
 
 class Workplace:
-    """The project, its inventory and catalogue, as the global options name them."""
+    """The project, its inventory and catalogue, as the global options name them, and the playbook to run.
 
-    def __init__(self, given: Globals) -> None:
+    verb: the name of a shipped playbook, of which the user's copy wins; file: any playbook.
+    """
+
+    def __init__(self, given: Globals, verb: str | None = None, file: Path | None = None) -> None:
         self.given = given
         self.project = Project.find(given.directory, given.inventory)
+        self.playbook = self.project.find_file("playbooks", f"{verb}.yml") if verb else file
+        # A verb's playbook may be a user's copy without its defaults beside it.
+        self._defaults = _defaults(shipped("playbooks")) if verb else {}
 
     @functools.cached_property
     def inventory(self) -> Inventory:
-        """Raises InputError."""
-        return load(self.project.sources())
+        """Hosts, with group_vars and host_vars beside the sources and beside the playbook. Raises InputError."""
+        return load(self.project.sources(), also=[self.playbook.parent] if self.playbook else [])
 
     @functools.cached_property
     def catalogue(self) -> Catalogue:
         """Recipes, engines, patches and tools: the project's win."""
         return Catalogue(self.project.roots())
+
+    def defaults(self) -> dict[str, Any]:
+        """The weakest variables: shipped, from the settings, and in defaults.yml beside the playbook."""
+        beside = _defaults(self.playbook.parent) if self.playbook else {}
+        return {**self._defaults, **_known_hosts(self.project), **beside}
 
     def pattern(self, pattern: str | None, all_nodes: bool) -> str:
         """The hosts that a verb is for. Raises InputError when neither a pattern nor --all-nodes was given."""
@@ -62,28 +73,15 @@ class Workplace:
         return pattern
 
 
-def run_verb(place: Workplace, name: str, pattern: str, how: Changing, values: Mapping[str, Any]) -> int:
-    """Run a verb's playbook: the user's copy, or the shipped one."""
-    path = place.project.find_file("playbooks", f"{name}.yml")
-    return run(place, path, pattern, how, values, _defaults(shipped("playbooks")))
+def run(place: Workplace, pattern: str | None, how: Changing, values: Mapping[str, Any]) -> int:
+    """Run the workplace's playbook and give the exit code. `values` are variables that only -e beats.
 
-
-def run(
-    place: Workplace,
-    path: Path,
-    pattern: str | None,
-    how: Changing,
-    values: Mapping[str, Any],
-    defaults: Mapping[str, Any] | None = None,
-) -> int:
-    """Run a playbook and give the exit code. With --json the recap is the last line also when the input is wrong.
-
-    values: variables that only -e beats. defaults: the weakest; those in defaults.yml beside the playbook beat them.
+    With --json the recap is the last line also when the input is wrong.
     """
     given = place.given
     with choose(json=given.as_json, stream=sys.stdout, verbosity=given.verbose, diff=how.diff) as reporter:
         try:
-            prepared = _prepare(place, path, pattern, how, values, defaults or {}, reporter)
+            prepared = _prepare(place, pattern, how, values, reporter)
         except SparkopsError as error:
             if given.as_json:
                 reporter(Recap({}, error.exit_code))
@@ -95,15 +93,10 @@ def run(
 
 
 def _prepare(
-    place: Workplace,
-    path: Path,
-    pattern: str | None,
-    how: Changing,
-    values: Mapping[str, Any],
-    defaults: Mapping[str, Any],
-    reporter: Reporter,
+    place: Workplace, pattern: str | None, how: Changing, values: Mapping[str, Any], reporter: Reporter
 ) -> Run:
-    plays = playbook(path)
+    assert place.playbook is not None
+    plays = playbook(place.playbook)
     options = Options(
         check=how.check,
         diff=how.diff,
@@ -111,22 +104,17 @@ def _prepare(
         tags=_tags(how.tags),
         skip_tags=_tags(how.skip_tags),
         extra={**values, **variables(how.extra)},
-        defaults={**defaults, **_known_hosts(place.project), **_defaults(path.parent)},
+        defaults=place.defaults(),
         become_password=sudo_password(how.ask_become_pass, how.become_password_file),
         about=about(),
     )
-    files = Files(place.project.folders, lambda name: msgspec.to_builtins(place.catalogue.patch(name)))
-    folders = [path.parent, *place.project.roots(), shipped("templates").parent]
-    chosen = _within(pattern, how.limit)
-    prepared = Run(plays, place.inventory, chosen, options, reporter, files, connector(plays), folders)
+    project = place.project
+    files = Files(project.folders, lambda name: msgspec.to_builtins(place.catalogue.patch(name)))
+    folders = [place.playbook.parent, *project.roots(), shipped("templates").parent]
+    target = Target(place.inventory, pattern or "all", how.limit, named=pattern is not None or how.limit is not None)
+    prepared = Run(plays, target, options, reporter, files, connector(plays), folders)
     prepared.check()
     return prepared
-
-
-def _within(pattern: str | None, limit: str | None) -> str | None:
-    if pattern is None or limit is None:
-        return pattern or limit
-    return ",".join(part for part in (pattern, *(f"&{one}" for one in limit.split(","))))
 
 
 def _tags(given: Sequence[str]) -> frozenset[str]:

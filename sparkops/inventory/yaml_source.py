@@ -55,8 +55,9 @@ def _read_group(name: str, body: Any, where: Position | None, file: str, sources
             _read_vars(group.inline, entries, "vars")
         elif word == "children":
             for child, child_body, at, body_at in _section(entries, word):
-                _read_group(child, child_body, body_at, file, sources)
+                sources.group(child)
                 sources.add_child(name, child, at)
+                _read_group(child, child_body, body_at, file, sources)
         else:
             for pattern, variables, at, _ in _section(entries, word):
                 _read_hosts(name, pattern, variables, at, file, sources)

@@ -17,6 +17,8 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 SYS_CACHESTAT = 451
 # mincore wants a byte a page: a gigabyte at a time keeps the vector small.
 WINDOW = 1 << 30
+# File systems whose files keep their pages in another's: cachestat sees none of them, mincore does.
+STACKED = ("overlay", "ecryptfs", "aufs")
 PROT_NONE, MAP_SHARED = 0, 1
 
 
@@ -49,7 +51,7 @@ def resident(path: str) -> int | None:
     """How many bytes of a file are in the page cache; None when the kernel does not tell the truth to this user."""
     fd = _open(path)
     try:
-        measured = cachestat(fd)
+        measured = None if filesystem(fd) in STACKED else cachestat(fd)
         if measured is not None:
             return measured
         # To whom does not own a file nor may write it, mincore says that all of it is resident.
@@ -63,6 +65,17 @@ def resident(path: str) -> int | None:
 def _open(path: str) -> int:
     # NONBLOCK: a path that has become a pipe since it was listed must not hang us.
     return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+def filesystem(fd: int) -> str:
+    """The type of the file system that an open file was opened on, "" when it is not known."""
+    with open(f"/proc/self/fdinfo/{fd}", encoding="utf-8") as file:
+        mount = next((line.split()[1] for line in file if line.startswith("mnt_id:")), "")
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if line.split(None, 1)[0] == mount:
+                return line.partition(" - ")[2].split()[0]
+    return ""
 
 
 def evict(path: str) -> None:
@@ -126,23 +139,33 @@ def mincore(fd: int) -> int:
 def mappers(paths: list[str]) -> dict[str, list[dict[str, Any]]]:
     """For each path the processes that map it: {"pid": int, "command": str}; those of others are seen by root only."""
     found: dict[str, list[dict[str, Any]]] = {path: [] for path in paths}
+    # A hard link maps under its other name, an overlay under its own device: either of the two will do.
+    keys = {path: {path, _inode(path)} for path in paths}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/maps", "rb") as file:
-                mapped = {_path(line) for line in file}
+                mapped = {key for line in file for key in _keys(line)}
         except OSError:
             # It has ended, or it is not ours to look at.
             continue
         for path in paths:
-            if path in mapped:
+            if keys[path] & mapped:
                 found[path].append({"pid": int(pid), "command": command(int(pid))})
     return found
 
 
-def _path(line: bytes) -> str:
-    """The path of a line of /proc/PID/maps; the kernel writes only newlines in it as \\012."""
+def _inode(path: str) -> str:
+    """A file's device and inode as /proc/PID/maps writes them."""
+    found = os.lstat(path)
+    return f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x} {found.st_ino}"
+
+
+def _keys(line: bytes) -> list[str]:
+    """The inode and the path of a line of /proc/PID/maps; the kernel writes only newlines in it as \\012."""
     words = line.rstrip(b"\n").split(None, 5)
-    return os.fsdecode(words[5].replace(b"\\012", b"\n")) if len(words) > 5 else ""
+    if len(words) < 6:
+        return []
+    return [os.fsdecode(words[3] + b" " + words[4]), os.fsdecode(words[5].replace(b"\\012", b"\n"))]
 
 
 def command(pid: int) -> str:

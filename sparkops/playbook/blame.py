@@ -20,7 +20,7 @@ from sparkops.project.values import Text
 def blame(error: BaseException, source: str | Path, names: Iterable[str] = ()) -> InputError:
     """The error of a template: a `Text` with its position, or a file. `names`: the variables there are."""
     if isinstance(error, jinja2.UndefinedError) and hasattr(error, "obj"):
-        return _undefined(error, error.obj, place_of(error, source), names, _span(error, source))
+        return _undefined(error, error.obj, place_of(error, source), names, _is_exact(error, source))
     place = place_of(error, source)
     if isinstance(error, jinja2.UndefinedError):
         return UndefinedName(str(error.message), where=place)
@@ -48,11 +48,11 @@ def _near_plugin(message: str | None) -> str | None:
     return did_you_mean(found[2], known)
 
 
-def _undefined(error: Any, obj: Any, place: Position | None, names: Iterable[str], span: int) -> InputError:
+def _undefined(error: Any, obj: Any, place: Position | None, names: Iterable[str], exact: bool) -> InputError:
     name = error.name
     if name is None or (obj is missing and error.message != f"{name!r} is undefined"):
         return UndefinedName(str(error.message), where=place)
-    place = _sharpened(place, str(name), span)
+    place = _sharpened(place, str(name), exact)
     if obj is missing:
         known = [known for known in names if isinstance(known, str)]
         return UndefinedName(f"{name!r} is undefined", where=place, hint=did_you_mean(str(name), known))
@@ -89,23 +89,29 @@ def _line(error: BaseException) -> tuple[int | None, str | None]:
     return found
 
 
-def _span(error: BaseException, source: str | Path) -> int:
-    """How many lines below its place an error may stand: those of a text whose lines the file may fold."""
-    exact = isinstance(source, Path) or not isinstance(source, Text) or (source.block and _line(error)[0])
-    return 0 if exact else str(source).count("\n") + 1
+def _is_exact(error: BaseException, source: str | Path) -> bool:
+    """Whether the line of an error is known; a text that the file folds or quotes may run over several."""
+    return not isinstance(source, Text) or (source.block and _line(error)[0] is not None)
 
 
-def _sharpened(place: Position | None, word: str, span: int) -> Position | None:
-    """The place with the line and column of a word, when the file has it there or up to `span` lines below."""
+def _sharpened(place: Position | None, word: str, exact: bool) -> Position | None:
+    """The place with the column of a word, and unless `exact` its line, when the file has it in that value."""
     if place is None:
         return None
     try:
-        lines = Path(place.file).read_text(encoding="utf-8-sig").split("\n")
+        lines = Path(place.file).read_text(encoding="utf-8-sig").split("\n")[place.line - 1 :]
     except (OSError, ValueError):
         return place
     pattern = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
-    for number, line in enumerate(lines[place.line - 1 : place.line + span], place.line):
-        found = pattern.search(line, place.column - 1 if number == place.line else 0)
+    for number, line in enumerate(lines[:1] if exact else _value_lines(lines)):
+        found = pattern.search(line, place.column - 1 if number == 0 else 0)
         if found:
-            return Position(place.file, number, found.start() + 1)
+            return Position(place.file, place.line + number, found.start() + 1)
     return place
+
+
+def _value_lines(lines: list[str]) -> list[str]:
+    """The first line and those below that belong to its value: empty ones, and ones indented deeper."""
+    indents = [len(line) - len(line.lstrip()) for line in lines]
+    end = next((n for n in range(1, len(lines)) if lines[n].strip() and indents[n] <= indents[0]), len(lines))
+    return lines[:end]

@@ -9,6 +9,7 @@ import yaml
 
 from sparkops.errors import InputError
 from sparkops.playbook.lazy import finalize
+from sparkops.project.values import plain
 from sparkops.project.yaml import loads
 
 
@@ -42,7 +43,7 @@ def to_nice_yaml(value: Any, indent: int = 4, **options: Any) -> str:
 
 def from_yaml(text: Any) -> Any:
     """The value of YAML text: data, whatever it holds, and never a template."""
-    return _plain(loads(text, "from_yaml")) if isinstance(text, str) else text
+    return plain(loads(text, "from_yaml")) if isinstance(text, str) else text
 
 
 def from_yaml_all(text: Any) -> list[Any]:
@@ -50,13 +51,3 @@ def from_yaml_all(text: Any) -> list[Any]:
         return list(yaml.safe_load_all(text or ""))
     except yaml.YAMLError as error:
         raise InputError(f"'from_yaml_all': {error}") from None
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {_plain(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, str):
-        return str(value)
-    return int(value) if isinstance(value, int) and not isinstance(value, bool) else value

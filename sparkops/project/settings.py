@@ -13,7 +13,7 @@ from sparkops.errors import InputError
 from sparkops.project import yaml
 from sparkops.project.data import shipped
 from sparkops.project.near import did_you_mean
-from sparkops.project.values import key_position, position
+from sparkops.project.values import key_position, plain, position
 
 FILE = "sparkops.yml"
 SHIPPED_KINDS = ("playbooks", "templates")
@@ -116,7 +116,7 @@ def _settings(path: Path) -> Settings:
             raise InputError(f"there is no setting {key!r}", where=key_position(document, key), hint=hint)
     for key, value in document.items():
         try:
-            msgspec.convert({key: value}, Settings)
+            msgspec.convert(plain({key: value}), Settings)
         except msgspec.ValidationError as error:
             raise InputError(f"{key!r}: {error}", where=position(document, key)) from None
-    return msgspec.convert(dict(document), Settings)
+    return msgspec.convert(plain(document), Settings)

@@ -97,3 +97,14 @@ def original(container: Any, key: Any) -> str | None:
     if isinstance(container, (Mapping, Sequence)):
         return container.texts.get(key)
     return None
+
+
+def plain(value: Any) -> Any:
+    """The value in Python's own types, without positions: what msgspec and json take."""
+    if isinstance(value, dict):
+        return {plain(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, str):
+        return str(value)
+    return int(value) if isinstance(value, Integer) else value

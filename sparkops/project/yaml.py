@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,9 @@ __all__ = [
     "position",
 ]
 
+# JSON writes a character beyond U+FFFF as two escapes, which YAML does not know.
+_SURROGATES = re.compile(r"(?<!\\)((?:\\\\)*)\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})", re.IGNORECASE)
+
 
 def load(path: Path) -> Any:
     """The one document of a YAML file; None when it is empty. Raises InputError."""
@@ -70,6 +74,8 @@ def loads(text: str, name: str) -> Any:
     """The one document in `text`; `name` is the file that positions give. Raises InputError."""
     if text.startswith("$ANSIBLE_VAULT;"):
         raise _vault(Position(name, 1, 1))
+    if name.endswith(".json"):
+        text = _SURROGATES.sub(_character, text)
     loader = None
     try:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
@@ -88,6 +94,10 @@ def loads(text: str, name: str) -> Any:
     finally:
         if loader is not None:
             loader.dispose()
+
+
+def _character(found: re.Match[str]) -> str:
+    return found[1] + bytes.fromhex(found[2] + found[3]).decode("utf-16-be")
 
 
 def _vault(place: Position) -> InputError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from pathlib import Path
 
 from sparkops.errors import InputError, InputErrors, SparkopsError, TaskFailed
@@ -19,8 +20,31 @@ from sparkops.runner.recap import Tally
 from sparkops.runner.walk import Context, Walk, foresee, gather
 
 
+@dataclass(frozen=True)
+class Target:
+    """The hosts that a run may touch: `pattern` within `limit`. `named`: the user named them on the command line."""
+
+    inventory: Inventory
+    pattern: str = "all"
+    limit: str | None = None
+    named: bool = False
+
+    def names(self) -> list[str]:
+        """The hosts. Raises NoMatch when the user named some and there are none."""
+        try:
+            return [host.name for host in self.inventory.select(self.pattern, self.limit)]
+        except NoMatch:
+            if self.named:
+                raise
+            return []
+
+    def unmatched(self) -> list[str]:
+        """Parts of what was named that match nothing, though others do."""
+        return [part for text in (self.pattern, self.limit) if text for part in self.inventory.unmatched(text)]
+
+
 class Run:
-    """One run of a playbook. `pattern` narrows every play's hosts; one that matches nothing is an error.
+    """One run of a playbook over the hosts of `target` that its plays name.
 
     folders: where lookups and includes of templates look, the playbook's own first.
     """
@@ -28,8 +52,7 @@ class Run:
     def __init__(
         self,
         plays: Sequence[Play],
-        inventory: Inventory,
-        pattern: str | None,
+        target: Target,
         options: Options,
         emit: Emit,
         files: Files,
@@ -37,15 +60,16 @@ class Run:
         folders: Sequence[Path] = (),
     ) -> None:
         self.options = options
-        self._inventory = inventory
+        self._target = target
+        self._inventory = target.inventory
         self._emit = emit
         self._files = files
         self._connect = connect
         self._templar = Templar(folders)
-        chosen = [host.name for host in inventory.select(pattern)] if pattern is not None else list(inventory.hosts)
-        self._plays = [(play, self._hosts(play, set(chosen))) for play in plays]
+        chosen = set(target.names())
+        self._plays = [(play, self._hosts(play, chosen)) for play in plays]
         names = dict.fromkeys(name for _, hosts in self._plays for name in hosts)
-        self._states = {name: HostState(inventory.host(name), {}) for name in names}
+        self._states = {name: HostState(target.inventory.host(name), {}) for name in names}
         self.tally = Tally(emit, names)
         self._stopping = False
 
@@ -73,6 +97,8 @@ class Run:
             self._plays[0][0].file if self._plays else "", list(self._states), self.options.check, self.options.forks
         )
         self.tally(started)
+        for part in self._target.unmatched():
+            self.tally(Notice(f"nothing matches {part!r}"))
         try:
             for play, hosts in self._plays:
                 self._play(play, [name for name in hosts if not self._states[name].lost])

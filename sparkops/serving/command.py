@@ -8,9 +8,6 @@ from sparkops.recipes.schema import Recipe
 # streams short in a way that clients can't tell from an end.
 SHUTDOWN_TIMEOUT_S = 60
 
-# FlashInfer's first start compiles with nvcc, which systemd's PATH lacks.
-PATH = "/usr/local/cuda/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
 DEFAULTS = {
     "HF_HUB_OFFLINE": "1",
     "VLLM_NO_USAGE_STATS": "1",
@@ -30,14 +27,12 @@ def serve_args(recipe: Recipe) -> list[str]:
     return [*args, "--shutdown-timeout", str(SHUTDOWN_TIMEOUT_S), *recipe.args]
 
 
-def environment(recipe: Recipe, engine_path: str | None = None) -> dict[str, str]:
-    """The server's environment; with `engine_path` (an environment's folder) its programs come first on the PATH.
+def environment(recipe: Recipe) -> dict[str, str]:
+    """The server's environment but for PATH, which is the node's (templates/env.j2).
 
     The engine gives up on its core after VLLM_ENGINE_READY_TIMEOUT_S (600): here that is the recipe's `ready_within`.
     """
-    path = f"{engine_path}/bin:{PATH}" if engine_path else PATH
     return {
-        "PATH": path,
         **DEFAULTS,
         "VLLM_ENGINE_READY_TIMEOUT_S": str(recipe.ready_within),
         **recipe.env,

@@ -62,26 +62,25 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
+KNOWN = ("userknownhostsfile", "proxyjump")
+
+
 def _options(name: str, arguments: str) -> dict[str, str]:
     """The ssh options that have a meaning here: -o UserKnownHostsFile, -o ProxyJump, -J. Others are an error, since
     what they ask for would silently not happen."""
     words = iter(shlex.split(arguments))
     found: dict[str, str] = {}
     for word in words:
-        if word.startswith("-J"):
-            found["proxyjump"] = word[2:] or next(words, "")
-            continue
-        if word.startswith("-o"):
-            key, _, value = (word[2:] or next(words, "")).strip().partition("=")
-            if key.strip().lower() in ("userknownhostsfile", "proxyjump"):
-                found[key.strip().lower()] = value.strip()
-                continue
-            if key.strip().lower() == "stricthostkeychecking" and value.strip().lower() in ("yes", "ask"):
-                continue
-        raise InputError(
-            f"ansible_ssh_common_args has {word!r}, which sparkops does not know",
-            where=name,
-            hint="it knows -J, -o ProxyJump=, -o UserKnownHostsFile=; put other options into ~/.ssh/config."
-            " Host keys are always checked: `sparkops trust HOST` records one",
-        )
+        flag, given = word[:2], word[2:] or next(words, "")
+        key, _, value = ("ProxyJump", "", given) if flag == "-J" else given.strip().partition("=")
+        key, value = key.strip().lower(), value.strip()
+        if flag in ("-o", "-J") and key in KNOWN:
+            found[key] = value
+        elif (flag, key, value.lower()) != ("-o", "stricthostkeychecking", "yes"):
+            raise InputError(
+                f"ansible_ssh_common_args has {flag} {given}, which sparkops does not know",
+                where=name,
+                hint="it knows -J, -o ProxyJump=, -o UserKnownHostsFile=; put other options into ~/.ssh/config."
+                " Host keys are always checked: `sparkops trust HOST` records one",
+            )
     return found

@@ -15,6 +15,7 @@ import pytest
 
 from sparkops.lab.lab import Lab
 from sparkops.lab.process.driver import ProcessDriver, sandbox
+from sparkops.lab.process.sandbox import login_name
 
 DRIVER = ProcessDriver()
 
@@ -60,11 +61,9 @@ def transport(lab: Lab, node: str = "spark-1") -> paramiko.Transport:
 @contextmanager
 def connected(lab: Lab, node: str = "spark-1") -> Iterator[paramiko.Transport]:
     """A connection, logged in."""
-    from getpass import getuser
-
     connection = transport(lab, node)
     try:
-        connection.auth_publickey(getuser(), paramiko.Ed25519Key.from_private_key_file(str(lab.key)))
+        connection.auth_publickey(login_name(), paramiko.Ed25519Key.from_private_key_file(str(lab.key)))
         yield connection
     finally:
         connection.close()

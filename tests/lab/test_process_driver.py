@@ -183,7 +183,10 @@ def test_labs_side_by_side_and_nothing_left_of_one_that_is_down(tmp_path: Path):
         assert first.nodes[0].port != second.nodes[0].port
         put_units(first, "busy")
         with connected(first) as connection:
-            execute(connection, "systemctl --user start busy; setsid sh -c 'trap : TERM; while :; do sleep 1; done' &")
+            execute(
+                connection,
+                "systemctl --user start busy; setsid sh -c 'trap : TERM; while :; do sleep 1; done' > /dev/null 2>&1 &",
+            )
             assert len(left(first.dir)) >= 4
             DRIVER.down(first)
         assert left(first.dir) == []

@@ -7,13 +7,13 @@ import shutil
 import socket
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from getpass import getuser
 from pathlib import Path
 
 import paramiko
 import pytest
 
 from sparkops.lab.lab import Lab, new_key
+from sparkops.lab.process.sandbox import login_name
 from tests.lab.processlab import connected, eventually, execute, home, process_lab, transport
 
 
@@ -59,7 +59,7 @@ def test_a_command_starts_in_the_node_s_home_with_the_node_s_environment(lab: La
     assert there["XDG_RUNTIME_DIR"] == str(node / "run")
     assert there["TMPDIR"] == str(node / "tmp")
     assert there["SPARKOPS_LAB_ETC"] == str(node / "etc")
-    assert there["USER"] == getuser()
+    assert there["USER"] == login_name()
     assert not {"PYTHONPATH", "VIRTUAL_ENV", "SSH_AUTH_SOCK"} & set(there)
 
 
@@ -75,14 +75,14 @@ def test_only_the_lab_s_user_with_the_lab_s_key_gets_in(lab: Lab, tmp_path: Path
     other = tmp_path / "other"
     other.write_text(new_key("other")[0])
     right, wrong = (paramiko.Ed25519Key.from_private_key_file(str(path)) for path in (lab.key, other))
-    for user, key in ((getuser(), wrong), ("nobody-known", right)):
+    for user, key in ((login_name(), wrong), ("nobody-known", right)):
         connection = transport(lab)
         with pytest.raises(paramiko.AuthenticationException):
             connection.auth_publickey(user, key)
         connection.close()
     connection = transport(lab)
     with pytest.raises(paramiko.BadAuthenticationType) as refusal:
-        connection.auth_password(getuser(), "")
+        connection.auth_password(login_name(), "")
     assert refusal.value.allowed_types == ["publickey"]
     connection.close()
 
@@ -122,8 +122,22 @@ def test_output_that_nobody_reads_holds_a_command_up(lab: Lab, connection: param
 
 
 def test_input_that_nobody_takes_does_not_hold_the_client_up(connection: paramiko.Transport):
-    done = execute(connection, "exec <&-; sleep 0.5; echo done", bytes(20_000_000))
-    assert done == (0, b"done\n", b"")
+    channel = connection.open_session()
+    channel.exec_command("exec <&-; sleep 3; echo done")
+    channel.settimeout(30)
+    for _ in range(200):
+        channel.sendall(bytes(100_000))
+    assert not channel.exit_status_ready()
+    assert channel.recv(100) == b"done\n"
+
+
+def test_output_has_nowhere_to_go_when_the_client_has_gone(lab: Lab):
+    mark = home(lab) / "gave-up"
+    with connected(lab) as connection:
+        channel = connection.open_session()
+        channel.exec_command(f"trap '' PIPE; while echo something 2>&-; do :; done; touch {mark.name}")
+        assert channel.recv(9) == b"something"
+    eventually(mark.exists)
 
 
 def test_many_fast_commands_on_one_connection(connection: paramiko.Transport):
@@ -145,7 +159,7 @@ def test_the_system_s_own_ssh_client(lab: Lab):
     node = lab.nodes[0]
     options = ["-F", "none", "-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-o", "StrictHostKeyChecking=yes"]
     options += ["-i", str(lab.key), "-o", f"UserKnownHostsFile={lab.dir / 'known_hosts'}", "-p", str(node.port)]
-    argv = ["ssh", *options, f"{getuser()}@{node.address}"]
+    argv = ["ssh", *options, f"{login_name()}@{node.address}"]
     sent = os.urandom(5_000_000)
     done = subprocess.run([*argv, "cat; echo bad >&2; exit 9"], input=sent, capture_output=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (9, sent, b"bad\n")

@@ -62,11 +62,13 @@ def test_a_build_from_scratch_has_the_same_bytes(built: Path, tmp_path: Path) ->
     assert {path.relative_to(again): path.read_bytes() for path in again.rglob("*") if path.is_file()} == files
 
 
-def test_build_over_an_older_build(built: Path, tmp_path: Path) -> None:
+def test_build_over_an_older_build(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
     (tmp_path / "wheels").mkdir()
     (tmp_path / "wheels" / "vllm-0.24.0-py3-none-any.whl").write_bytes(b"old")
     build(tmp_path, cache=tmp_path / "cache")
     assert zipfile.is_zipfile(tmp_path / "wheels" / "vllm-0.24.0-py3-none-any.whl")
+    assert tmp_path.stat().st_mode & 0o777 == 0o700
 
 
 def test_uv_installs_by_the_lock(built: Path, tmp_path: Path) -> None:

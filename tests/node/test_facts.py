@@ -93,7 +93,7 @@ def test_local_facts(tmp_path: Any, apply: Any) -> None:
     assert found == {"a": {"x": 1}, "b": {"s": {"k": "v%s"}}, "c": [1, 2]}
 
 
-UBUNTU = 'PRETTY_NAME="Ubuntu 24.04.3 LTS"\nNAME="Ubuntu"\nVERSION_ID="24.04"\nVERSION_CODENAME=noble\nID=ubuntu\nID_LIKE=debian\n'
+UBUNTU = 'NAME="Ubuntu"\nVERSION_ID="24.04"\nVERSION_CODENAME=noble\nID=ubuntu\nID_LIKE=debian\n'
 ROCKY = 'NAME="Rocky Linux"\nVERSION="9.4 (Blue Onyx)"\nID="rocky"\nID_LIKE="rhel centos fedora"\nVERSION_ID="9.4"\n'
 
 
@@ -103,7 +103,10 @@ ROCKY = 'NAME="Rocky Linux"\nVERSION="9.4 (Blue Onyx)"\nID="rocky"\nID_LIKE="rhe
         ({"/etc/os-release": UBUNTU}, ("Ubuntu", "24.04", "24", "noble", "Debian")),
         ({"/usr/lib/os-release": ROCKY}, ("Rocky", "9.4", "9", "Blue Onyx", "RedHat")),
         (
-            {"/etc/os-release": 'ID=debian\nVERSION_ID="12"\nVERSION_CODENAME=bookworm\n', "/etc/debian_version": "12.11\n"},
+            {
+                "/etc/os-release": 'ID=debian\nVERSION_ID="12"\nVERSION_CODENAME=bookworm\n',
+                "/etc/debian_version": "12.11\n",
+            },
             ("Debian", "12.11", "12", "bookworm", "Debian"),
         ),
         ({"/etc/os-release": "ID=mine\nNAME=Mine\nID_LIKE=ubuntu\n"}, ("Mine", "NA", "NA", "NA", "Debian")),
@@ -121,7 +124,8 @@ def test_processors() -> None:
     found = hardware.processors(arm)
     assert [found[f"processor_{name}"] for name in ("count", "cores", "threads_per_core", "vcpus")] == [20, 1, 1, 20]
     intel = "".join(
-        f"processor\t: {n}\nvendor_id\t: V\nmodel name\t: M\nphysical id\t: {n // 4}\ncore id\t: {n % 2}\n" for n in range(8)
+        f"processor\t: {n}\nvendor_id\t: V\nmodel name\t: M\nphysical id\t: {n // 4}\ncore id\t: {n % 2}\n"
+        for n in range(8)
     )
     found = hardware.processors(intel)
     assert [found[f"processor_{name}"] for name in ("count", "cores", "threads_per_core", "vcpus")] == [2, 2, 2, 8]
@@ -130,7 +134,9 @@ def test_processors() -> None:
 
 
 def test_memory() -> None:
-    found = hardware.memory("MemTotal: 2097152 kB\nMemFree: 1048576 kB\nBuffers: 1024 kB\nCached: 2048 kB\nHugePages_Total: 0\n")
+    found = hardware.memory(
+        "MemTotal: 2097152 kB\nMemFree: 1048576 kB\nBuffers: 1024 kB\nCached: 2048 kB\nHugePages_Total: 0\n"
+    )
     assert (found["memtotal_mb"], found["memfree_mb"]) == (2048, 1024)
     assert found["memory_mb"]["nocache"] == {"free": 1027, "used": 1021}
 

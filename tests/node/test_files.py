@@ -11,6 +11,10 @@ from sparkops.node.api import Failure
 from sparkops.node.modes import mode_bits
 
 
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.lstat().st_mode)
 
@@ -19,7 +23,7 @@ def test_a_new_file_has_the_umask_s_mode_and_no_temp_file_stays(tmp_path: Path) 
     files.write(str(tmp_path / "a"), b"x")
     assert (tmp_path / "a").read_bytes() == b"x"
     assert mode(tmp_path / "a") == 0o644
-    assert os.listdir(tmp_path) == ["a"]
+    assert names(tmp_path) == ["a"]
 
 
 def test_a_replaced_file_keeps_its_mode_and_is_another_inode(tmp_path: Path) -> None:
@@ -46,7 +50,7 @@ def test_content_with_another_digest_never_arrives(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="sha256"):
         files.write_pieces(str(path), [b"ne", b"w"], digest="0" * 64)
     assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["a"]
+    assert names(tmp_path) == ["a"]
 
 
 @pytest.mark.parametrize("path", ["missing/a", "file/a"])
@@ -59,7 +63,7 @@ def test_a_place_that_can_t_be_written_is_named(tmp_path: Path, path: str) -> No
 def test_unknown_owner_is_a_failure_that_writes_nothing(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="no user 'nobody-here'"):
         files.write(str(tmp_path / "a"), b"", owner="nobody-here")
-    assert os.listdir(tmp_path) == []
+    assert names(tmp_path) == []
 
 
 @pytest.mark.parametrize(

@@ -213,6 +213,16 @@ def test_credentials_are_used_and_never_shown(apply: Apply, args: dict[str, Any]
     assert "s3cret" not in f"{caught.value.msg}{caught.value.result}"
 
 
+def test_what_uv_says_is_cleaned_of_credentials(apply: Apply, args: dict[str, Any], tmp_path: Path) -> None:
+    telling = tmp_path / "uv"
+    telling.write_text('#!/bin/sh\necho "cannot reach $UV_DEFAULT_INDEX with p@ss" >&2\nexit 2\n')
+    telling.chmod(0o755)
+    with pytest.raises(Failure, match=r"cannot reach https://\*\*\*\*@host/simple with \*\*\*\*") as caught:
+        apply("python_venv", **{**args, "uv": str(telling), "index_url": "https://me:p%40ss@host/simple"})
+    assert "ss@" not in caught.value.msg
+    assert "p@ss" not in caught.value.msg
+
+
 def test_a_failed_probe_takes_the_name_away(apply: Apply, args: dict[str, Any], index: Index) -> None:
     good, path = args["lock"], args["path"]
     args.update(lock=locked(index, engine("def main():\n    raise SystemExit('no GPU here')\n")), expect_cuda=None)
@@ -294,5 +304,5 @@ def test_progress_counts_packages(args: dict[str, Any], tmp_path: Path, apply: A
     lingering.write_text(f'#!/bin/sh\n{args["uv"]} "$@" || exit 1\nif [ "$2" = pip ]; then sleep 0.6; fi\n')
     lingering.chmod(0o755)
     apply("python_venv", **{**args, "uv": str(lingering)})
-    assert (2, 2, "packages", "installed") in node.moves
+    assert (2, 2, "packages", "compiling") in node.moves
     assert {(total, unit) for _, total, unit, _ in node.moves} == {(2, "packages")}

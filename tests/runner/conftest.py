@@ -18,7 +18,7 @@ from sparkops.node import bundle
 from sparkops.playbook.files import Files
 from sparkops.playbook.parse import playbook
 from sparkops.runner.options import Options
-from sparkops.runner.run import Run
+from sparkops.runner.run import Run, Target
 from sparkops.transport.address import Address
 from sparkops.transport.local import LocalChannel
 from sparkops.transport.session import Session
@@ -84,7 +84,7 @@ def play(tmp_path: Path) -> Play:
         options.setdefault("lease", len(hosts) == 1)
         files = Files(lambda _: [], _no_patch)
         found = load([str(inventory)])
-        prepared = Run(plays, found, None, Options(**options), ran.events.append, files, connect or local)
+        prepared = Run(plays, Target(found), Options(**options), ran.events.append, files, connect or local)
         prepared.check()
         ran.code = prepared.execute()
         return ran

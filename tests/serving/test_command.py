@@ -71,11 +71,9 @@ def test_hostile_words_stay_one_word() -> None:
 
 def test_environment() -> None:
     recipe = Catalogue().recipe("fp8")
-    env = environment(recipe, "/opt/sparkops/engines/e")
-    assert env["PATH"].startswith("/opt/sparkops/engines/e/bin:/usr/local/cuda/bin:")
+    env = environment(recipe)
     assert env["HF_HUB_OFFLINE"] == env["VLLM_NO_USAGE_STATS"] == "1"
     assert env["VLLM_ENGINE_READY_TIMEOUT_S"] == str(recipe.ready_within)
-    assert environment(recipe)["PATH"].startswith("/usr/local/cuda/bin:")
     assert environment(replace(recipe, env={"HF_HUB_OFFLINE": "0", "X": "y"})) | {"X": "y"} == {
         **environment(recipe),
         "HF_HUB_OFFLINE": "0",

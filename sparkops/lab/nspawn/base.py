@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from sparkops.lab import debs
@@ -90,7 +91,11 @@ def mmdebstrap(root: Path) -> list[str]:
 
 def _build(dest: Path) -> None:
     root = dest / "root"
-    call(*dying(mmdebstrap(root)))
+    # mmdebstrap leaves its scratch folder when it is killed; here it goes with the rest of an unfinished base.
+    scratch = dest / "tmp"
+    scratch.mkdir(mode=0o700)
+    call(*dying(["env", f"TMPDIR={scratch}", *mmdebstrap(root)]))
+    shutil.rmtree(scratch)
     (root / "lab-debs").rename(dest / "debs")
     for left in ("lock", "partial"):
         path = dest / "debs" / left

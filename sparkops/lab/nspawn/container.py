@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from sparkops.errors import LabError
-from sparkops.lab import index
 from sparkops.lab.nspawn import network, processes
 from sparkops.lab.nspawn.cgroups import cgroups
 from sparkops.lab.nspawn.host import call, entering
@@ -129,7 +127,7 @@ class Container:
         while time.monotonic() < deadline:
             now = self.leader()
             if now not in (None, not_leader) and self.state().startswith(("running", "degraded")):
-                if network.banner(self.lab_net, address, 22).startswith(b"SSH-"):
+                if (network.banner(self.lab_net, address, 22) or b"").startswith(b"SSH-"):
                     return
             elif now is None and not processes.carrying(f"--machine={self.machine}"):
                 break
@@ -157,13 +155,3 @@ def forget(container: Container) -> None:
     with suppress(OSError):
         status = container.root.stat()
         (NSPAWN_RUN / "locks" / f"inode-{status.st_dev}:{status.st_ino}").unlink()
-
-
-def start_index(lab_net: Path, wheels: Path, debs: Path, log: Path) -> None:
-    """Start the lab's server of wheels and packages; it goes on when this process ends."""
-    address = [network.INDEX_ADDRESS, str(network.INDEX_PORT)]
-    argv = [sys.executable, "-I", index.__file__, *address, str(wheels), str(debs)]
-    with log.open("ab") as output:
-        subprocess.Popen(
-            entering(lab_net, argv), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-        )

@@ -16,9 +16,9 @@ import platformdirs
 
 from sparkops.errors import LabError
 from sparkops.lab.foreground import foreground
-from sparkops.lab.nspawn import cgroups, files, mounts, network, processes
+from sparkops.lab.nspawn import cgroups, files, mounts, network, processes, server
 from sparkops.lab.nspawn.base import base
-from sparkops.lab.nspawn.container import ENVIRONMENT, Container, forget, start_index
+from sparkops.lab.nspawn.container import ENVIRONMENT, Container, forget
 from sparkops.lab.nspawn.host import entering, require
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class NspawnDriver:
         (lab.dir / "log").mkdir()
         network.make_namespace(_net(lab))
         network.make_bridge(_net(lab))
-        start_index(_net(lab), lab.dir / "wheels", shared / "debs", lab.dir / "log" / "index.log")
+        server.start(_net(lab), lab.dir / "wheels", shared / "debs", lab.dir / "log" / "index.log")
         keys = {node.name: files.host_key(node.name) for node in lab.nodes}
         _each(lab, lambda node: _create(lab, node, layers, keys[node.name]))
         _each(lab, lambda node: container(lab, node).wait(node.address))

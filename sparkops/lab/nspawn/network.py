@@ -63,8 +63,8 @@ def _batch(netns: Path, *commands: str) -> None:
     call(*entering(netns, ["ip", "-batch", "-"]), stdin="".join(f"{command}\n" for command in commands))
 
 
-def banner(netns: Path, address: str, port: int, timeout: float = 1.0) -> bytes:
-    """What a server in that namespace sends first; b"" when nothing answers."""
+def banner(netns: Path, address: str, port: int, timeout: float = 1.0) -> bytes | None:
+    """What a server in that namespace says first, b"" when it waits to be asked; None when nothing answers."""
     answers: list[bytes] = []
 
     def connect() -> None:
@@ -74,6 +74,7 @@ def banner(netns: Path, address: str, port: int, timeout: float = 1.0) -> bytes:
                 if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), CLONE_NEWNET):
                     raise OSError(ctypes.get_errno(), "setns")
             with socket.create_connection((address, port), timeout) as connection:
+                answers.append(b"")
                 answers.append(connection.recv(256))
         except OSError:
             return
@@ -81,4 +82,4 @@ def banner(netns: Path, address: str, port: int, timeout: float = 1.0) -> bytes:
     thread = threading.Thread(target=connect)
     thread.start()
     thread.join()
-    return answers[0] if answers else b""
+    return answers[-1] if answers else None

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from getpass import getuser
 from pathlib import Path
 from shutil import copyfile
 from subprocess import DEVNULL, Popen
@@ -17,7 +16,7 @@ from sparkops.errors import LabError
 from sparkops.lab.foreground import foreground
 from sparkops.lab.lab import inventory, new_key, write_file
 from sparkops.lab.process import client, models, ports, processes
-from sparkops.lab.process.sandbox import MARK, Sandbox
+from sparkops.lab.process.sandbox import MARK, Sandbox, login_name
 
 if TYPE_CHECKING:
     from sparkops.lab.lab import Lab
@@ -26,7 +25,7 @@ DRIVER_VERSION = "580.95.05"
 # Marks the server process of a node among the node's processes.
 SERVER = "SPARKOPS_LAB_SERVER"
 # Seconds: for a node to answer; for its units to stop at its end; for what is left to obey a SIGTERM.
-START, STOP, GRACE = 20.0, 20.0, 1.0
+START, STOP, GRACE = 60.0, 20.0, 1.0
 INTERVAL = 0.02
 
 
@@ -56,7 +55,7 @@ class ProcessDriver:
                 serving.result()
         host_keys = {node.name: (sandbox(lab, node.name).dir / "host_key.pub").read_text() for node in lab.nodes}
         variables = {
-            "ansible_user": getuser(),
+            "ansible_user": login_name(),
             "systemd_scope": "user",
             "provision_packages": [],
             "index_url": f"http://{ports.ADDRESS}:{index}/simple/",
@@ -164,7 +163,7 @@ def start(lab: Lab, node: str) -> None:
     """Start a node's server process, and return once it answers. LabError when it does not."""
     at, port = sandbox(lab, node), lab.node(node).port
     environment = {**at.environment(), SERVER: str(at.dir), "PYTHONPATH": str(Path(__file__).parents[3])}
-    argv = [sys.executable, "-m", "sparkops.lab.process.node", str(at.dir), getuser(), str(port)]
+    argv = [sys.executable, "-m", "sparkops.lab.process.node", str(at.dir), login_name(), str(port)]
     process = spawn(argv, environment, lab.dir / "log" / f"{node}.log")
     wait(process, lambda: state(at) != "off", f"node {node}", lab.dir / "log" / f"{node}.log")
 

@@ -19,6 +19,8 @@ from pathlib import Path
 PROC = Path("/proc")
 # A process that was told to stop is looked at again so many seconds later.
 INTERVAL = 0.02
+# States of a process that has ended and waits for its parent to notice.
+ENDED = ("Z", "X")
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,8 @@ def linux_table() -> list[Process]:
             continue
         with contextlib.suppress(OSError):  # it ended meanwhile, or is another user's
             environment = (folder / "environ").read_bytes().split(b"\0")
-            # proc(5): the name in parentheses may hold anything; then state, ppid, pgrp, session ... starttime (22nd)
-            fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            if fields[0] not in "ZX":
+            fields = stat(folder)
+            if fields[0] not in ENDED:
                 pid = int(folder.name)
                 found.append(Process(pid, int(fields[1]), int(fields[3]), fields[19], tuple(environment)))
     return found
@@ -111,6 +112,13 @@ def started(pid: int) -> str:
         argv = ["ps", "-o", "lstart=", "-p", str(pid)]
         return " ".join(subprocess.run(argv, stdout=subprocess.PIPE, check=False, text=True).stdout.split())
     try:
-        return (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()[19]
+        fields = stat(PROC / str(pid))
     except OSError:
         return ""
+    return "" if fields[0] in ENDED else fields[19]
+
+
+def stat(folder: Path) -> list[str]:
+    """The fields of a process behind its name, which may hold anything (proc(5)): state, ppid, pgrp, session ...; its
+    start is the 20th of these."""
+    return (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shlex
 import sys
 from dataclasses import dataclass
-from getpass import getuser
 from pathlib import Path
 
 # The entry that marks a node's processes, and where the stand-ins read what a node's /etc/sparkops-lab would say.
@@ -74,7 +74,7 @@ class Sandbox:
 
     def environment(self) -> dict[str, str]:
         """The environment of a login; nothing of the caller's own."""
-        user = getuser()
+        user = login_name()
         return {
             "HOME": str(self.home),
             "LANG": "C.UTF-8",
@@ -110,6 +110,14 @@ class Sandbox:
         path = self.bin / name
         path.write_text(text)
         path.chmod(0o755)
+
+
+def login_name() -> str:
+    """The name of this user, whatever the environment says; the number where it has none."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 def client(run: Path, tool: str) -> str:

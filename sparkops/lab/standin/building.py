@@ -12,6 +12,7 @@ import yaml
 from . import packages, patching
 from .wheels import Package, write_wheel
 
+FOLDERS = ("wheels", "engines", "patches")
 ARCHITECTURES = ("aarch64", "x86_64")
 
 
@@ -29,7 +30,8 @@ def build(dest: Path, *, cache: Path) -> None:
             folder = Path(staging) / "built"
             write_all(folder, vllms, others)
             publish(folder, built)
-    shutil.copytree(built, dest, dirs_exist_ok=True)
+    for name in FOLDERS:
+        shutil.copytree(built / name, dest / name, dirs_exist_ok=True)
 
 
 def fingerprint(made_of: list[Package]) -> str:
@@ -51,7 +53,7 @@ def publish(folder: Path, built: Path) -> None:
 
 def write_all(folder: Path, vllms: list[Package], others: list[Package]) -> None:
     """Write the three folders anew."""
-    for name in ("wheels", "engines", "patches"):
+    for name in FOLDERS:
         (folder / name).mkdir(parents=True)
     shared = [lock_entry(package, folder / "wheels") for package in others]
     for vllm in vllms:

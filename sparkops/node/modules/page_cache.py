@@ -162,7 +162,7 @@ def everything(node: Node) -> Outcome:
     # drop_caches leaves dirty pages.
     os.sync()
     try:
-        with open(DROP_CACHES, "w", encoding="ascii") as file:
+        with open(DROP_CACHES, "w", encoding="utf-8") as file:
             file.write("3\n")
     except OSError as error:
         raise Failure(f"cannot write {DROP_CACHES}: {error.strerror}", **said) from error

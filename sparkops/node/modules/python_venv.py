@@ -67,7 +67,8 @@ def apply(args: Args, node: Node) -> Outcome:
         builds = glob.escape(wanted.path + venv.BUILDING) + "*"
         installed = venv.installed_count(builds)
         done = installed or venv.fetched_count(args.cache_dir, builds)
-        seen.progress(min(done, total), total, "packages", "installed" if installed else "fetched")
+        doing = "fetching" if not installed else "installing" if installed < total else "compiling"
+        seen.progress(min(done, total), total, "packages", doing)
 
     node.job(f"python_venv-{wanted.key}", work, watch)
     # A job that was joined may have been at work for another lock: `state` fails then.

@@ -31,7 +31,8 @@ class Args(Arguments):
     """content: the unit's text; left out, the unit must exist. scope: user needs no root, and lingers when enabled.
 
     state: started restarts a running unit when its text, or a path in `watch` (a link: the link itself), is newer
-    than its process. absent stops it and removes its file.
+    than its process, or with `restart` (a task before it changed what it runs; check mode needs to be told).
+    absent stops it and removes its file.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Args(Arguments):
     state: Literal["started", "stopped", "restarted", "absent"] | None = None
     enabled: bool | None = None
     watch: list[Path] = []
+    restart: bool = False
 
 
 def apply(args: Args, node: Node) -> Outcome:
@@ -184,6 +186,8 @@ class Unit:
         """Why the running process is not what is on disk. A run that was killed before its restart shows here too."""
         if "daemon-reload" in self.actions:
             return "its unit changed"
+        if self.args.restart:
+            return "what it runs changed"
         own = [self.path] if self.args.content is not None else []
         changed = systemd.newer([*own, *self.args.watch], systemd.started_at(self.now))
         return f"{changed} is newer" if changed else None

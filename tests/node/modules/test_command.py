@@ -25,7 +25,9 @@ from sparkops.node.api import Failure
 def test_runs(node: Any, apply: Any, args: dict[str, Any], stdout: str) -> None:
     done = apply("command", **args)
     assert done.state == "changed"
-    assert done.result["stdout"] == stdout.replace("HOME", node.home) if args.get("expand_argument_vars", True) else stdout
+    assert (
+        done.result["stdout"] == stdout.replace("HOME", node.home) if args.get("expand_argument_vars", True) else stdout
+    )
     assert done.result["stdout_lines"] == done.result["stdout"].splitlines()
     assert {"cmd", "rc", "stderr", "stderr_lines", "start", "end", "delta"} <= set(done.result)
 

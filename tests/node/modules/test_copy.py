@@ -102,7 +102,7 @@ def test_bad_ones(tmp_path: Path, apply: Any, args: dict[str, Any], message: str
     (tmp_path / "d").mkdir()
     with pytest.raises(Failure, match=message):
         apply("copy", **{**args, "dest": f"{tmp_path}/{args.get('dest', 'f')}"})
-    assert os.listdir(tmp_path / "d") == []
+    assert list((tmp_path / "d").iterdir()) == []
     assert not (tmp_path / "f").exists()
 
 

@@ -26,10 +26,22 @@ CASES: list[tuple[dict[str, Any], dict[str, str], dict[str, str]]] = [
     ({"path": "d", "state": "absent"}, {"d": "dir", "d/f": "file"}, {}),
     ({"path": "l", "state": "absent"}, {"d": "dir", "l": "-> d"}, {"d": "dir 0755"}),
     ({"path": "l", "state": "link", "src": "f"}, {"f": "file"}, {"f": "file 0644", "l": "-> f"}),
-    ({"path": "l", "state": "link", "src": "g"}, {"f": "file", "g": "file", "l": "-> f"}, {"f": "file 0644", "g": "file 0644", "l": "-> g"}),
+    (
+        {"path": "l", "state": "link", "src": "g"},
+        {"f": "file", "g": "file", "l": "-> f"},
+        {"f": "file 0644", "g": "file 0644", "l": "-> g"},
+    ),
     ({"path": "l", "state": "link", "src": "gone", "force": True}, {}, {"l": "-> gone"}),
-    ({"path": "f", "state": "link", "src": "g", "force": True}, {"f": "file", "g": "file"}, {"f": "-> g", "g": "file 0644"}),
-    ({"path": "d", "state": "link", "src": "g", "force": True}, {"d": "dir", "g": "file"}, {"d": "-> g", "g": "file 0644"}),
+    (
+        {"path": "f", "state": "link", "src": "g", "force": True},
+        {"f": "file", "g": "file"},
+        {"f": "-> g", "g": "file 0644"},
+    ),
+    (
+        {"path": "d", "state": "link", "src": "g", "force": True},
+        {"d": "dir", "g": "file"},
+        {"d": "-> g", "g": "file 0644"},
+    ),
     ({"path": "l", "mode": "0600"}, {"f": "file", "l": "-> f"}, {"f": "file 0600", "l": "-> f"}),
     ({"path": "h", "state": "hard", "src": "f"}, {"f": "file"}, {"f": "file 0644", "h": "file 0644"}),
     *[({"path": name, "state": "directory"}, {}, {name: "dir 0755"}) for name in HOSTILE],
@@ -42,7 +54,11 @@ BAD: list[tuple[dict[str, Any], dict[str, str], str]] = [
     ({"path": "l", "state": "link"}, {}, "needs src"),
     ({"path": "l", "state": "link", "src": "gone"}, {}, "does not exist"),
     ({"path": "f", "state": "link", "src": "g"}, {"f": "file", "g": "file"}, "refusing to convert"),
-    ({"path": "d", "state": "link", "src": "g", "force": True}, {"d": "dir", "d/x": "file", "g": "file"}, "is not empty"),
+    (
+        {"path": "d", "state": "link", "src": "g", "force": True},
+        {"d": "dir", "d/x": "file", "g": "file"},
+        "is not empty",
+    ),
     ({"path": "f", "recurse": True, "state": "file"}, {"f": "file"}, "recurse"),
     ({"path": "f", "mode": "rw"}, {"f": "file"}, "neither octal"),
     ({"path": "f", "owner": "nobody-here"}, {"f": "file"}, "no user"),
@@ -68,7 +84,7 @@ def listing(folder: Path) -> dict[str, str]:
             path = Path(here, name)
             mode = path.lstat().st_mode
             kind = "dir" if stat.S_ISDIR(mode) else "file"
-            text = f"-> {os.readlink(path)}" if path.is_symlink() else f"{kind} {stat.S_IMODE(mode):04o}"
+            text = f"-> {path.readlink()}" if path.is_symlink() else f"{kind} {stat.S_IMODE(mode):04o}"
             found[str(path.relative_to(folder))] = text
     return found
 

@@ -7,7 +7,7 @@ import pytest
 from sparkops.node.api import Failure
 from sparkops.node.modules import nvidia_driver
 
-PROC = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (dvs-builder)\nGCC version: 12\n"
+PROC = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build\nGCC version: 12\n"
 
 
 def smi(node: Any, out: str, rc: int = 0) -> None:
@@ -16,7 +16,12 @@ def smi(node: Any, out: str, rc: int = 0) -> None:
 
 @pytest.mark.parametrize(
     ("out", "version", "gpus"),
-    [("580.95.05", "580.95.05", 1), ("580.159.04\n580.159.04", "580.159.04", 2), ("590.1", "590.1", 1), ("1000.1", "1000.1", 1)],
+    [
+        ("580.95.05", "580.95.05", 1),
+        ("580.159.04\n580.159.04", "580.159.04", 2),
+        ("590.1", "590.1", 1),
+        ("1000.1", "1000.1", 1),
+    ],
 )
 def test_new_enough(node: Any, apply: Any, out: str, version: str, gpus: int) -> None:
     smi(node, out)
@@ -27,11 +32,18 @@ def test_new_enough(node: Any, apply: Any, out: str, version: str, gpus: int) ->
 
 @pytest.mark.parametrize(
     ("out", "minimum", "found"),
-    [("570.86", "580", "570.86"), ("580.95.05", "580.126", "580.95.05"), ("99.9", "580", "99.9"), ("590.1\n570.86", "580", "570.86")],
+    [
+        ("570.86", "580", "570.86"),
+        ("580.95.05", "580.126", "580.95.05"),
+        ("99.9", "580", "99.9"),
+        ("590.1\n570.86", "580", "570.86"),
+    ],
 )
 def test_too_old(node: Any, apply: Any, out: str, minimum: str, found: str) -> None:
     smi(node, out)
-    with pytest.raises(Failure, match=f"driver {found} is older than {minimum}; sparkops never installs drivers") as caught:
+    with pytest.raises(
+        Failure, match=f"driver {found} is older than {minimum}; sparkops never installs drivers"
+    ) as caught:
         apply("nvidia_driver", minimum=minimum)
     assert caught.value.result["driver_version"] == found
 

@@ -4,6 +4,7 @@ import mmap
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -85,19 +86,35 @@ def test_a_sparse_giant_is_quick_and_both_ways_of_measuring_agree(tmp_path: Path
         os.close(fd)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_a_file_of_an_overlay_has_its_pages_below(tmp_path: Path) -> None:
+    for name in ("low", "up", "work", "all"):
+        (tmp_path / name).mkdir()
+    options = "lowerdir=low,upperdir=up,workdir=work"
+    subprocess.run(["mount", "-t", "overlay", "-o", options, "x", "all"], cwd=tmp_path, check=True)
+    try:
+        (tmp_path / "all/a").write_bytes(os.urandom(MIB))
+        assert pagecache.resident(str(tmp_path / "all/a")) == MIB
+        pagecache.evict(str(tmp_path / "all/a"))
+        assert pagecache.resident(str(tmp_path / "all/a")) == 0
+    finally:
+        subprocess.run(["umount", "all"], cwd=tmp_path, check=True)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_another_s_file_is_not_measured_rather_than_wrong(tree: Path) -> None:
-    code = f"""if True:
-        import ctypes, os
+def test_another_s_file_is_not_measured_rather_than_wrong() -> None:
+    code = """if True:
+        import ctypes, os, sys
         from sparkops.node import pagecache
         os.setgroups([]), os.setgid(65534), os.setuid(65534)
-        print(pagecache.resident({str(tree / "a")!r}))
+        print(pagecache.resident(sys.argv[1]))
     """
-    folder = tree.parent
-    while folder != folder.parent and not folder.stat().st_mode & 0o001:
-        folder.chmod(folder.stat().st_mode | 0o011)
-        folder = folder.parent
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "None\n"
+    # Where everybody may look, on a disk.
+    with tempfile.NamedTemporaryFile(dir="/var/tmp") as file:
+        file.write(b"x" * MIB)
+        file.flush()
+        os.fchmod(file.fileno(), 0o644)
+        assert subprocess.check_output([sys.executable, "-c", code, file.name], text=True) == "None\n"
 
 
 def test_not_measured_is_said_and_still_purged(tree: Path, apply: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +134,9 @@ def test_bad_ones(tmp_path: Path, apply: Any) -> None:
 
 
 def test_the_command_of_a_process_ends_before_its_options() -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()", "--api-key", "hush"], stdin=subprocess.PIPE) as process:
+    argv = [sys.executable, "-c", "print(flush=True); input()", "--api-key", "hush"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout and process.stdout.readline()
         assert pagecache.command(process.pid) == sys.executable
         process.communicate(b"\n")
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ def test_releases_are_written_once_and_current_moves(tmp_path: Path, apply: Any)
     done = apply("release", **args)
     assert (done.state, done.result["release"], done.result["previous"]) == ("changed", 1, None)
     assert done.result["path"] == str(folder / "1")
-    assert os.readlink(folder / "current") == "1"
+    assert (folder / "current").readlink() == Path("1")
     assert stat.S_IMODE((folder / "1/env").stat().st_mode) == 0o600
     assert stat.S_IMODE((folder / "1/run").stat().st_mode) == 0o755
     assert json.loads((folder / "1/release.json").read_text()) == {"who": "me", "release": 1, "files": ["env", "run"]}
@@ -51,10 +50,10 @@ def test_any_difference_makes_the_next_number(tmp_path: Path, apply: Any, files:
     apply("release", home=home, service="vllm", files={"run": RUN, "env": ENV})
     folder = tmp_path / "releases/vllm"
     assert apply("release", check=True, home=home, service="vllm", files=files).state == "changed"
-    assert os.readlink(folder / "current") == "1"
+    assert (folder / "current").readlink() == Path("1")
     done = apply("release", home=home, service="vllm", files=files)
     assert (done.state, done.result["release"], done.result["previous"]) == ("changed", 2, 1)
-    assert os.readlink(folder / "current") == "2"
+    assert (folder / "current").readlink() == Path("2")
     assert apply("release", home=home, service="vllm", files=files).state == "ok"
 
 
@@ -73,7 +72,7 @@ def test_what_a_killed_run_left_is_taken_away(tmp_path: Path, apply: Any) -> Non
     (folder / ".sparkops-abc/run").touch()
     (folder / ".sparkops-def").symlink_to("7")
     apply("release", home=str(tmp_path), service="s", files={"run": RUN})
-    assert sorted(os.listdir(folder)) == ["1", "current"]
+    assert sorted(path.name for path in folder.iterdir()) == ["1", "current"]
 
 
 def test_a_secret_is_in_no_diff_and_no_result(tmp_path: Path, apply: Any) -> None:

@@ -76,6 +76,9 @@ class Running:
         self.identifier = identifier
         self.journal = journal
         self.reader = Thread(target=self.record, daemon=True)
+
+    def listen(self) -> None:
+        """Begin to write down its output."""
         self.reader.start()
 
     def record(self) -> None:

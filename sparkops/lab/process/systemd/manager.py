@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock, Thread
@@ -59,6 +60,8 @@ class Manager:
 
     def read(self, name: str) -> Service:
         """Load a unit anew; its state stays. Raises LoadError."""
+        if not re.fullmatch(r"[\w:.\\@-]+", name, re.ASCII):
+            raise LoadError("not-found", f"Unit name {name} is not valid.")
         if not name.endswith(".service"):
             raise LoadError("not-found", f"Unit {name} not found.")
         try:

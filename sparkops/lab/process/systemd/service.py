@@ -202,6 +202,7 @@ class Service:
                 self.state.enter("running")
                 self.log(f"Started {self.title}.")
                 self.job.finish()
+        running.listen()
         try:
             returncode = running.wait(None if main else min(self.settings.timeout_start, FOREVER))
         except subprocess.TimeoutExpired:

@@ -16,7 +16,19 @@ from sparkops.lab.process.systemd.tools import shown, unit_name
 
 SHORT = "p:P:t:n:o:qalf"
 LONG = ["user", "system", "property=", "value", "no-pager", "now", "quiet", "no-legend", "plain", "all", "no-block"]
-LONG += ["full", "type=", "state=", "lines=", "output=", "no-ask-password", "no-warn", "force", "version", "failed"]
+LONG += [
+    "full",
+    "type=",
+    "state=",
+    "lines=",
+    "output=",
+    "no-ask-password",
+    "no-warn",
+    "force",
+    "version",
+    "failed",
+    "wait",
+]
 NO_SYSTEM = "System has not been booted with systemd as init system (PID 1). Can't operate.\n"
 NO_SYSTEM += "Failed to connect to bus: Host is down\n"
 VERSION = "systemd 255 (the sparkops lab's stand-in: simulated, services of one user only)\n"
@@ -75,21 +87,31 @@ def start(manager: Manager, options: Options, unit: str) -> Reply:
     return started("start", manager, options, unit)
 
 
+def restart(manager: Manager, options: Options, unit: str) -> Reply:
+    """restart UNIT: also one that does not run."""
+    return started("restart", manager, options, unit)
+
+
 def started(verb: str, manager: Manager, options: Options, unit: str) -> Reply:
-    """Start a unit, and say so when that fails."""
+    """Start or restart a unit, and say so when that fails."""
     try:
         service = manager.load(unit)
     except LoadError as error:
-        return Reply(NOT_FOUND if error.state == "not-found" else 1, err=f"Failed to {verb} {unit}: {error}\n")
+        return unloaded(verb, unit, error)
     warning = ""
     if manager.stale(unit):
         warning = f"Warning: The unit file, source configuration file or drop-ins of {unit} changed on disk."
         warning += " Run 'systemctl --user daemon-reload' to reload units.\n"
+
+    def work() -> str:
+        if verb == "restart":
+            service.stop()
+        return service.start()
+
     if given(options, "--no-block"):
-        Thread(target=service.start, daemon=True).start()
+        Thread(target=work, daemon=True).start()
         return Reply(0, err=warning)
-    failure = service.start()
-    if not failure:
+    if not (failure := work()):
         return Reply(0, err=warning)
     text = f"Job for {unit} {BECAUSE.get(failure, 'failed.')}\n"
     if failure != "canceled":
@@ -102,19 +124,13 @@ def stop(manager: Manager, _options: Options, unit: str) -> Reply:
     try:
         manager.load(unit).stop()
     except LoadError as error:
-        return Reply(NOT_FOUND if error.state == "not-found" else 1, err=f"Failed to stop {unit}: {error}\n")
+        return unloaded("stop", unit, error)
     return Reply()
 
 
-def restart(manager: Manager, options: Options, unit: str) -> Reply:
-    """restart UNIT: also one that does not run."""
-    reply = stop(manager, options, unit)
-    return started("restart", manager, options, unit) if not reply.status else restarting(reply)
-
-
-def restarting(reply: Reply) -> Reply:
-    """A failure to stop, said of a restart."""
-    return reply._replace(err=reply.err.replace("to stop", "to restart", 1))
+def unloaded(verb: str, unit: str, error: LoadError) -> Reply:
+    """A unit that cannot be had."""
+    return Reply(NOT_FOUND if error.state == "not-found" else 1, err=f"Failed to {verb} {unit}: {error}\n")
 
 
 def try_restart(manager: Manager, options: Options, unit: str) -> Reply:

@@ -115,7 +115,7 @@ def run(args: Namespace, server: Server) -> None:
         time.sleep(DEATH_SECONDS)
     web("Shutting down")
     server.shutdown()
-    pass
+    server.server_close()
     engine.drain(args.shutdown_timeout)
     engine.stopping.set()
     engine.drain(CUT_SECONDS)
