@@ -126,10 +126,13 @@ def generated(said: Any) -> bool:
 
 def api_key(text: str) -> str | None:
     """VLLM_API_KEY of an environment file as systemd reads it; None when it is not there."""
+    import re
+
     for line in text.splitlines():
         name, equals, value = line.strip().partition("=")
         if equals and name.strip() == "VLLM_API_KEY":
             value = value.strip()
-            quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
-            return (value[1:-1] if quoted else value) or None
+            quote = value[0] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else ""
+            value = value[1:-1] if quote else value
+            return (re.sub(r'\\(["\\`$])', r"\1", value) if quote == '"' else value) or None
     return None

@@ -94,8 +94,9 @@ def test_a_killed_build_of_the_base_leaves_no_process_and_no_base(tmp_path: Path
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     command = [*LAB, "up", "--dir", str(folder), "--driver", "nspawn", "--nodes", "1"]
     with subprocess.Popen(command, env=environment) as process:
-        while not list(tmp_path.glob("cache/sparkops/lab/.bookworm-*.building/root/var/lib/dpkg/info/*.list")):
+        while not list(tmp_path.glob("cache/sparkops/lab/.bookworm-*.building/root/usr/bin/env")):
             assert process.poll() is None
+            time.sleep(0.1)
         process.kill()
     assert lab("down", folder).returncode == 0
     deadline = time.monotonic() + 0.5

@@ -26,6 +26,12 @@ def test_a_new_file_has_the_umask_s_mode_and_no_temp_file_stays(tmp_path: Path) 
     assert names(tmp_path) == ["a"]
 
 
+def test_a_new_file_can_be_private(tmp_path: Path) -> None:
+    files.write(str(tmp_path / "a"), b"x", 0o600)
+    files.write(str(tmp_path / "b"), b"x", 0o2755)
+    assert (mode(tmp_path / "a"), mode(tmp_path / "b")) == (0o600, 0o2755)
+
+
 def test_a_replaced_file_keeps_its_mode_and_is_another_inode(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"old")

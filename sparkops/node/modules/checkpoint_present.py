@@ -4,7 +4,7 @@ Example:
     - name: The weights are here
       checkpoint_present:
         path: ~/models/hf/Qwen3.6-35B-A3B-FP8
-        source: Qwen/Qwen3.6-35B-A3B-FP8
+        source: hf:Qwen/Qwen3.6-35B-A3B-FP8
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INDEX = "model.safetensors.index.json"
 
 
 class Args(Arguments):
-    """path: the checkpoint's folder. source: the Hugging Face repository that it comes from, for the message."""
+    """path: the checkpoint's folder. source: hf:ORG/NAME if it can be fetched, for the message."""
 
     path: Path
     source: str = ""
@@ -74,10 +74,12 @@ def listed(folder: str, names: list[str]) -> list[str]:
         return []
     import json
 
+    from sparkops.node import safetensors
+
     path = os.path.join(folder, INDEX)
     try:
-        with open(path, encoding="utf-8") as file:
-            index: Any = json.load(file)
+        with safetensors.Passing(path) as file:
+            index: Any = json.loads(file.read())
         return sorted(set(map(str, index["weight_map"].values())))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise Failure(f"{path} is no index of a checkpoint; fetch it again", path=path) from None
@@ -89,8 +91,8 @@ def failure(args: Args, problems: list[str]) -> Failure:
     """The Failure for a checkpoint that is not whole."""
     from shlex import quote
 
-    if args.source:
-        cure = f"fetch it on the node with: hf download {quote(args.source)} --local-dir {quote(args.path)}"
+    if args.source.startswith("hf:"):
+        cure = f"fetch it on the node with: hf download {quote(args.source[3:])} --local-dir {quote(args.path)}"
     else:
         cure = "its source is not published: give model_source, or copy the checkpoint there"
     lines = [f"no whole checkpoint at {args.path}:", *(f"- {problem}" for problem in problems[:8]), cure]

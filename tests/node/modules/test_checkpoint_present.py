@@ -30,7 +30,7 @@ def checkpoint(tmp_path: Path) -> Path:
 
 
 def look(apply: Any, folder: Path, **more: Any) -> Any:
-    return apply("checkpoint_present", path=str(folder), source="org/model", **more)
+    return apply("checkpoint_present", path=str(folder), source="hf:org/model", **more)
 
 
 def test_whole(checkpoint: Path, apply: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sparkops.node import serving_probe
 from sparkops.node.api import Failure
 
 MODEL = "Qwen/Qwen3.6-35B-A3B-FP8"
@@ -130,6 +131,7 @@ def test_the_key_comes_from_the_file_and_is_not_shown(tmp_path: Path, server: Se
     server.key = "hush"
     with pytest.raises(Failure, match="env_file must hold"):
         ask(apply, server)
+    assert serving_probe.api_key('VLLM_API_KEY="a\\"b\\\\c\\n"\n') == 'a"b\\c\\n'
     for text in ("A=1\nVLLM_API_KEY=hush\n", 'VLLM_API_KEY="hush"\n', "  VLLM_API_KEY='hush'  "):
         (tmp_path / "env").write_text(text)
         done = ask(apply, server, env_file=f"{tmp_path}/env")

@@ -37,6 +37,7 @@ def test_new_enough(node: Any, apply: Any, out: str, version: str, gpus: int) ->
         ("580.95.05", "580.126", "580.95.05"),
         ("99.9", "580", "99.9"),
         ("590.1\n570.86", "580", "570.86"),
+        ("1000.1\n590.1", "600", "590.1"),
     ],
 )
 def test_too_old(node: Any, apply: Any, out: str, minimum: str, found: str) -> None:

@@ -81,7 +81,9 @@ def test_a_secret_is_in_no_diff_and_no_result(tmp_path: Path, apply: Any) -> Non
     other = {"content": "VLLM_API_KEY=quiet\nHF_HOME=/x\nno value here\n", "mode": "0600"}
     second = apply("release", **args, files={"env": other})
     third = apply("release", **args, files={"env": {**other, "mode": "0644"}})
-    for outcome in (first, second, third):
+    apply("release", **args, files={"env": other})
+    fourth = apply("release", **args, files={"env": {"content": "OPEN=1\n", "mode": "0644"}})
+    for outcome in (first, second, third, fourth):
         assert not any(word in repr(vars(outcome)) for word in ("hush", "quiet", "no value here"))
     assert "+VLLM_API_KEY=(hidden, another value)" in second.diff
     assert " HF_HOME=(hidden)" in second.diff

@@ -130,6 +130,15 @@ def test_a_watched_link_that_moved_restarts_it(tmp_path: Path, unit: Any) -> Non
     assert unit(**args).state == "ok", "a time in the future would restart it for ever"
 
 
+def test_a_task_before_may_ask_for_the_restart(unit: Any) -> None:
+    assert "started" in unit(state="started", restart=True).result["actions"]
+    pid = unit(state="started").result["pid"]
+    assert unit(check=True, state="started", restart=True).state == "changed"
+    done = unit(state="started", restart=True)
+    assert (len(done.result["actions"]), done.result["pid"] != pid) == (1, True)
+    assert unit(state="started", restart=False).state == "ok"
+
+
 def test_what_is_to_be_watched_may_be_made_by_an_earlier_task(tmp_path: Path, unit: Any) -> None:
     unit(state="started")
     assert unit(check=True, state="started", watch=[f"{tmp_path}/gone"]).state == "unknown"
