@@ -88,6 +88,10 @@ setup(
             "types-paramiko",
             "types-PyYAML",
             "types-setuptools",
+            # The lab's wheels are tried with it.
+            "uv",
+            # What Ansible's words mean is asked of Ansible itself.
+            "ansible-core==2.19.14",
         ],
     },
     entry_points={"console_scripts": ["sparkops = sparkops.cli.main:main"]},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,7 @@ def up(folder: Path, kind: str, nodes: int, passwords: tuple[str, ...], token_ra
     from sparkops.lab.lab import Lab
 
     at = driver(kind)
-    it = Lab.create(folder, kind, nodes, passwords=_passwords(passwords), token_rate=token_rate)
+    it = Lab.create(folder, kind, nodes, passwords=_passwords(passwords), environment=_environment(token_rate))
     try:
         at.up(it)
     except BaseException:
@@ -149,6 +150,12 @@ def _load(folder: Path) -> tuple[Lab, Driver]:
 def _on_node(folder: Path, node: str, method: Callable[[Driver], Callable[[Lab, str], None]]) -> None:
     it, at = _load(folder)
     method(at)(it, node)
+
+
+def _environment(token_rate: float | None) -> dict[str, str]:
+    """What the stand-in engine is told: SPARKOPS_LAB_... of this command's own environment, and the token rate."""
+    told = {name: value for name, value in os.environ.items() if name.startswith("SPARKOPS_LAB_")}
+    return told if token_rate is None else {**told, "SPARKOPS_LAB_TOKEN_RATE": f"{token_rate:g}"}
 
 
 def _passwords(words: tuple[str, ...]) -> dict[str, str]:

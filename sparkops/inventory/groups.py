@@ -8,18 +8,27 @@ from typing import Any
 
 from sparkops.errors import InputError, Position
 
+# Where a value stands: a place in a file, or the source (a script, a list of hosts) when it has no lines.
+Origin = Position | str
+
 
 @dataclass
 class Layer:
-    """Variables from one place, with the position of each that has one. `name` says what kind of place."""
+    """Variables from one kind of place, called `name`, each with its origin where there is one.
+
+    `beaten`: values that a later line or source of the same kind replaced, the oldest first.
+    """
 
     name: str
     vars: dict[str, Any] = field(default_factory=dict)
-    origins: dict[str, Position] = field(default_factory=dict)
+    origins: dict[str, Origin] = field(default_factory=dict)
+    beaten: dict[str, list[tuple[Any, Origin | None]]] = field(default_factory=dict)
 
-    def set(self, variable: str, value: Any, origin: Position | None) -> None:
+    def set(self, variable: str, value: Any, origin: Origin | None) -> None:
+        if variable in self.vars:
+            before = self.vars[variable], self.origins.pop(variable, None)
+            self.beaten.setdefault(variable, []).append(before)
         self.vars[variable] = value
-        self.origins.pop(variable, None)
         if origin is not None:
             self.origins[variable] = origin
 
@@ -34,6 +43,16 @@ class Group:
     children: dict[str, None] = field(default_factory=dict)
     priority: int = 1
 
+    def set(self, variable: str, value: Any, origin: Origin | None) -> None:
+        """`ansible_group_priority` is the group's own; any other is its hosts'. Raises InputError."""
+        if variable != "ansible_group_priority":
+            self.inline.set(variable, value, origin)
+            return
+        try:
+            self.priority = int(value)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"ansible_group_priority is a whole number, not {value!r}", where=origin) from None
+
 
 @dataclass
 class Entry:
@@ -43,13 +62,17 @@ class Entry:
     inline: Layer
     file: str | None
 
+    def set(self, variable: str, value: Any, origin: Origin | None) -> None:
+        self.inline.set(variable, value, origin)
+
 
 class Sources:
-    """All sources together, before variables are merged."""
+    """All sources together, before variables are merged. `warnings` stop nothing but should be read."""
 
     def __init__(self) -> None:
         self.groups: dict[str, Group] = {}
         self.hosts: dict[str, Entry] = {}
+        self.warnings: list[str] = []
         self.group("all")
         self.group("ungrouped")
         self.groups["all"].children["ungrouped"] = None
@@ -58,18 +81,31 @@ class Sources:
         """The group of that name, made when there is none."""
         return self.groups.setdefault(name, Group(name, Layer(f"group {name}")))
 
-    def host(self, name: str, file: str | None) -> Entry:
-        """The host of that name, made when there is none."""
-        return self.hosts.setdefault(name, Entry(name, Layer(f"host {name}"), file))
+    def host(self, name: str, file: str | None, port: int | None = None, origin: Origin | None = None) -> Entry:
+        """The host of that name, made when there is none; only then its port counts."""
+        found = self.hosts.get(name)
+        if found is None:
+            found = self.hosts[name] = Entry(name, Layer(f"host {name}"), file)
+            if port:
+                found.set("ansible_port", port, origin)
+        return found
+
+    def set(self, name: str, variable: str, value: Any, origin: Origin | None) -> None:
+        """Give a group or host a variable. A name that is both means the group, as in Ansible. Raises InputError."""
+        holder: Group | Entry = self.groups[name] if name in self.groups else self.hosts[name]
+        holder.set(variable, value, origin)
 
     def add_host(self, group: str, host: str) -> None:
         self.group(group).hosts[host] = None
 
-    def add_child(self, parent: str, child: str, where: Position | str | None) -> None:
-        """Raises InputError when the child already holds the parent."""
+    def add_child(self, parent: str, child: str, where: Origin | None) -> None:
+        """Raises InputError when the child already holds the parent, and for `ungrouped` below any but `all`."""
         if parent in self.descendants(child):
             chain = f"{parent!r} is inside {child!r}" if parent != child else f"{parent!r} would hold itself"
             raise InputError(f"the groups go in a circle: {chain}", where=where, hint="remove one of the two")
+        if child == "ungrouped" and parent != "all":
+            hint = "hosts that stand there would be in a group; make a group of your own for them"
+            raise InputError(f"'ungrouped' cannot be inside {parent!r}", where=where, hint=hint)
         self.group(parent).children[child] = None
 
     def descendants(self, name: str) -> list[str]:
@@ -88,16 +124,26 @@ class Sources:
         return list(dict.fromkeys(hosts))
 
     def settle(self) -> None:
-        """Ansible's ground rules: every group is below `all`, every host in it, homeless ones in `ungrouped`."""
+        """Ansible's ground rules: every group is below `all`, every host in it, homeless ones in `ungrouped`.
+
+        Raises InputError for a circle.
+        """
         below = {child for group in self.groups.values() for child in group.children}
         for name in self.groups:
             if name != "all" and name not in below:
-                self.groups["all"].children[name] = None
+                self.add_child("all", name, None)
         own = (group.hosts for name, group in self.groups.items() if name not in ("all", "ungrouped"))
         placed = {host for hosts in own for host in hosts}
         ungrouped = self.groups["ungrouped"]
-        homeless = [host for host in (*ungrouped.hosts, *self.hosts) if host not in placed]
-        ungrouped.hosts = dict.fromkeys(homeless)
+        ungrouped.hosts = {host: None for host in ungrouped.hosts if host not in placed}
+        for host in self.hosts:
+            if host in placed or host in ungrouped.hosts:
+                continue
+            if host in self.groups:
+                # As in Ansible: where a host and a group share a name, it means the group.
+                self.add_child("ungrouped", host, None)
+            else:
+                ungrouped.hosts[host] = None
 
     def depths(self) -> dict[str, int]:
         """Each group's longest way from `all`."""

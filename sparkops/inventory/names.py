@@ -38,6 +38,15 @@ def is_address(text: str) -> bool:
     return True
 
 
+def hosts_of(text: str) -> tuple[list[str], int | None]:
+    """The hosts that an entry of an inventory means, and their port: `n[1:2]:22` -> n1 n2, 22. Raises ValueError."""
+    pattern, port = split_port(text)
+    names = expand(pattern)
+    for name in names:
+        check_host_name(name)
+    return names, port
+
+
 def expand(pattern: str) -> list[str]:
     """The names that a pattern with ranges means, in order: `n[08:10]` -> n08 n09 n10. Raises ValueError."""
     names = list(_expanded(pattern))

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from sparkops.errors import InputError, Position
-from sparkops.inventory.groups import Layer, Sources
-from sparkops.inventory.names import check_host_name, expand, split_port
-from sparkops.project import yaml
+from sparkops.inventory.groups import Sources
+from sparkops.inventory.names import hosts_of
 from sparkops.project.near import did_you_mean
 from sparkops.project.values import key_position, position
 
 WORDS = ("hosts", "vars", "children")
 
 
-def read_yaml(path: Path, sources: Sources) -> None:
-    """Adds what the file defines to `sources`. Raises InputError."""
-    document = yaml.load(path)
-    if document is None:
-        raise InputError("the inventory is empty", where=str(path))
-    top = _mapping(document, "an inventory is a mapping of groups", position(document) or str(path))
-    if "plugin" in top:
+def read_yaml(top: dict[Any, Any], file: str, sources: Sources) -> None:
+    """Adds what a YAML document defines to `sources`; `file` is its absolute path. Raises InputError."""
+    if top.get("plugin"):
         raise InputError(
             "inventory plugins are not supported",
             where=key_position(top, "plugin"),
@@ -34,11 +28,11 @@ def read_yaml(path: Path, sources: Sources) -> None:
                 where=key_position(top, name),
                 hint=f"put it under a group, for example 'all:' with '{name}:' indented below it",
             )
-        _read_group(_name(top, name, "group"), top[name], position(top, name), str(path.absolute()), sources)
+        _read_group(_name(top, name, "group"), top[name], position(top, name), file, sources)
 
 
 def _read_group(name: str, body: Any, where: Position | None, file: str, sources: Sources) -> None:
-    group = sources.group(name)
+    sources.group(name)
     if body is None:
         return
     entries = _mapping(body, f"the group {name!r} needs a mapping of hosts, vars and children", where)
@@ -52,7 +46,7 @@ def _read_group(name: str, body: Any, where: Position | None, file: str, sources
     # In the file's order: it is the order of hosts.
     for word in entries:
         if word == "vars":
-            _read_vars(group.inline, entries, "vars")
+            _read_vars(name, entries, word, sources)
         elif word == "children":
             for child, child_body, at, body_at in _section(entries, word):
                 sources.group(child)
@@ -61,34 +55,28 @@ def _read_group(name: str, body: Any, where: Position | None, file: str, sources
         else:
             for pattern, variables, at, _ in _section(entries, word):
                 _read_hosts(name, pattern, variables, at, file, sources)
-    if "ansible_group_priority" in group.inline.vars:
-        group.priority = _priority(group.inline)
 
 
 def _read_hosts(group: str, pattern: str, variables: Any, at: Position | None, file: str, sources: Sources) -> None:
-    text, port = split_port(pattern)
     try:
-        names = expand(text)
-        for name in names:
-            check_host_name(name)
+        names, port = hosts_of(pattern)
     except ValueError as error:
         raise InputError(f"{pattern!r}: {error}", where=at) from None
     for name in names:
-        known = name in sources.hosts
-        host = sources.host(name, file)
+        sources.host(name, file, port, at)
         sources.add_host(group, name)
-        if port is not None and not known:
-            host.inline.set("ansible_port", port, at)
-        if variables is not None:
-            _read_vars(host.inline, {"vars": variables}, "vars", f"the variables of host {name!r}")
+        # As Ansible has it, an empty list or text is no variables too.
+        if variables:
+            _read_vars(name, {"vars": variables}, "vars", sources, f"the variables of host {name!r}")
 
 
-def _read_vars(layer: Layer, entries: Any, word: str, what: str = "'vars'") -> None:
+def _read_vars(name: str, entries: Any, word: str, sources: Sources, what: str = "'vars'") -> None:
     if entries.get(word) is None:
         return
     variables = _mapping(entries[word], f"{what} must be a mapping", position(entries, word) or position(entries[word]))
-    for name in variables:
-        layer.set(_name(variables, name, "variable"), variables[name], position(variables, name))
+    for variable in variables:
+        at = position(variables, variable)
+        sources.set(name, _name(variables, variable, "variable"), variables[variable], at)
 
 
 def _section(entries: Any, word: str) -> list[tuple[str, Any, Position | None, Position | None]]:
@@ -98,7 +86,7 @@ def _section(entries: Any, word: str) -> list[tuple[str, Any, Position | None, P
         return []
     at = position(entries, word)
     if isinstance(section, str):
-        return [(section, None, at, at)]
+        return [(str(section), None, at, at)]
     what = f"'{word}' must be a mapping: each name on its own line, with a colon after it"
     named = _mapping(section, what, at)
     kind = "host" if word == "hosts" else "group"
@@ -119,12 +107,3 @@ def _name(container: Any, key: Any, kind: str) -> str:
     if not isinstance(key, str) or not key.strip():
         raise InputError(f"a {kind}'s name is a text, not {key!r}", where=key_position(container, key), hint="quote it")
     return str(key)
-
-
-def _priority(layer: Layer) -> int:
-    origin = layer.origins.pop("ansible_group_priority", None)
-    value = layer.vars.pop("ansible_group_priority")
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        raise InputError(f"ansible_group_priority is a whole number, not {value!r}", where=origin) from None

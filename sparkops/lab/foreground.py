@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -18,19 +18,32 @@ def foreground(argv: Sequence[str], *, env: dict[str, str] | None = None, helper
 
     helper: argv is a program (nsenter) that forks the command: signals are for its child.
     """
-    with subprocess.Popen(argv, env=env) as process, _forwarding(process, helper):
+    started: list[int] = []
+    # Signals that come before there is a process to give them to.
+    early: list[int] = []
+
+    def forward(number: int) -> None:
+        if not started:
+            early.append(number)
+        for process in started:
+            for pid in (children(process) or [process]) if helper else [process]:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
+
+    with _handling(forward), subprocess.Popen(argv, env=env) as process:
+        started.append(process.pid)
+        for number in early:
+            forward(number)
         code = process.wait()
     return code if code >= 0 else 128 - code
 
 
 @contextmanager
-def _forwarding(process: subprocess.Popen[bytes], helper: bool) -> Iterator[None]:
-    def forward(number: int, _frame: FrameType | None) -> None:
-        for pid in (children(process.pid) or [process.pid]) if helper else [process.pid]:
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
+def _handling(forward: Callable[[int], None]) -> Iterator[None]:
+    def handle(number: int, _frame: FrameType | None) -> None:
+        forward(number)
 
-    before = {number: signal.signal(number, forward) for number in FORWARDED}
+    before = {number: signal.signal(number, handle) for number in FORWARDED}
     # The terminal sends these to the command as well: whether they end it is its own affair.
     before |= {number: signal.signal(number, _leave) for number in (signal.SIGINT, signal.SIGQUIT)}
     try:

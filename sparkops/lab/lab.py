@@ -41,15 +41,15 @@ class NodeSpec:
 class Lab:
     """A lab: where it is kept, who drives it, its nodes.
 
-    passwords: sudo password by node name, a node that is not in it asks for none. token_rate: tokens a second of
-    the stand-in engine, None for its default. state: the driver's own notes, JSON.
+    passwords: sudo password by node name, a node that is not in it asks for none. environment: what the units
+    of its nodes get, SPARKOPS_LAB_... for the stand-in engine. state: the driver's own notes, JSON.
     """
 
     dir: Path
     driver: str
     nodes: list[NodeSpec]
     passwords: dict[str, str] = field(default_factory=dict)
-    token_rate: float | None = None
+    environment: dict[str, str] = field(default_factory=dict)
     state: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -60,7 +60,7 @@ class Lab:
         count: int,
         *,
         passwords: dict[str, str] | None = None,
-        token_rate: float | None = None,
+        environment: dict[str, str] | None = None,
     ) -> Lab:
         """A new lab of nodes spark-1..count, saved, with its login key. LabError if DIR holds anything already."""
         names = [f"spark-{number}" for number in range(1, count + 1)]
@@ -72,7 +72,7 @@ class Lab:
         if dir.exists() and (not dir.is_dir() or any(dir.iterdir())):
             raise LabError(f"{dir} is not an empty folder", hint="name one that is empty or does not exist: --dir DIR")
         dir.mkdir(parents=True, exist_ok=True)
-        lab = cls(dir, driver, [NodeSpec(name) for name in names], passwords or {}, token_rate)
+        lab = cls(dir, driver, [NodeSpec(name) for name in names], passwords or {}, environment or {})
         lab.save()
         private, public = new_key(f"sparkops lab {dir.name}")
         write_file(lab.key, private, 0o600)

@@ -18,6 +18,8 @@ PROPERTIES = (
     *("NRestarts", "MainPID", "ExecMainStartTimestampMonotonic", "ActiveEnterTimestampMonotonic"),
 )
 JOURNAL_LINES = 20
+# How long journald may take, in seconds, to file what a unit that has just ended said last.
+JOURNAL_DELAY = 0.4
 
 
 def unit_name(name: str) -> str:
@@ -69,6 +71,7 @@ class Manager:
 
     def journal(self, unit: str) -> list[str]:
         """The last lines that the unit logged; [] when there are none that this user may read."""
+        self.node.pause(JOURNAL_DELAY)
         argv = ["journalctl", *self.words, "--no-pager", "-q", "-n", str(JOURNAL_LINES), "-u", unit]
         return self.node.run(argv, env=self.environment(), timeout=10).out.splitlines()
 

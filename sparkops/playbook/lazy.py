@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, time
 from typing import Any, Protocol, SupportsIndex
 
+from sparkops.errors import InputError
 from sparkops.playbook.template import OMIT, is_template
 from sparkops.project.values import Text
 
@@ -155,18 +157,55 @@ class LazyList(list[Any]):
     __hash__ = None
 
 
+class View(Mapping[Any, Any]):
+    """A mapping over the keys of another; `fetch` gives the value of a key when it is asked for, and once."""
+
+    __slots__ = ("_lazy_done", "_lazy_fetch", "_lazy_keys")
+
+    def __init__(self, keys: Mapping[Any, Any], fetch: Callable[[Any], Any]) -> None:
+        self._lazy_keys = keys
+        self._lazy_fetch = fetch
+        self._lazy_done: dict[Any, Any] = {}
+
+    def __getitem__(self, key: Any) -> Any:
+        if key not in self._lazy_done:
+            self._lazy_done[key] = self._lazy_fetch(key)
+        return self._lazy_done[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._lazy_keys
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._lazy_keys)
+
+    def __len__(self) -> int:
+        return len(self._lazy_keys)
+
+    def __repr__(self) -> str:
+        return repr(finalize(self))
+
+
+# What a template may give beside containers. A date or a time is a value; a difference of two is not (take .days).
+_SCALARS = (str, int, float, bytes, type(None), date, time)
+# They have __iter__, and giving their items would hide a mistake.
+_NO_VALUES = (range, type)
+
+
 def finalize(value: Any) -> Any:
     """A template's result as plain data: lazy containers rendered, `omit` left out, other iterables as lists.
 
-    An undefined value in it raises its own error.
+    An undefined value in it raises its own error; what is no data (a function, a range) raises InputError.
     """
-    if isinstance(value, (str, int, float, bytes, type(None))):
+    if isinstance(value, _SCALARS):
+        return str(value) if hasattr(value, "__html__") else value
+    if value is OMIT:
         return value
     if isinstance(value, Mapping):
-        pairs = ((key, finalize(item)) for key, item in value.items())
+        pairs = ((finalize(key), finalize(item)) for key, item in value.items())
         return {key: item for key, item in pairs if item is not OMIT}
     if hasattr(type(value), "_fail_with_undefined_error"):
         value._fail_with_undefined_error()
-    if hasattr(type(value), "__iter__"):
+    if hasattr(type(value), "__iter__") and not isinstance(value, _NO_VALUES):
         return [item for item in map(finalize, value) if item is not OMIT]
-    return value
+    hint = "add '| list'" if isinstance(value, range) else None
+    raise InputError(f"the template gives a {type(value).__name__}, which is no value", hint=hint)

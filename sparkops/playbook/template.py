@@ -37,7 +37,7 @@ def is_template(value: object) -> bool:
     """Whether a value is text with a Jinja expression, statement or comment; `!unsafe` text never is."""
     if not isinstance(value, str) or isinstance(value, Unsafe):
         return False
-    return "{{" in value or "{%" in value or "{#" in value
+    return "{{" in value or "{%" in value or "{#" in value or value.startswith("#jinja2:")
 
 
 class Templar:
@@ -108,7 +108,8 @@ class Templar:
 
         Raises UndefinedName and InputError, with the file and line.
         """
-        return self._engine.render_file(path, names)
+        result = self._engine.render_file(path, names)
+        return "" if result is None or result is OMIT else str(result)
 
     def names(self, value: Any, names: Mapping[str, Any] | None = None) -> set[str]:
         """The names that rendering `value` may use; with `names`, also those that their templates use in turn."""

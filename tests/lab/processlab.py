@@ -29,9 +29,9 @@ def no_wheel(cache: Path) -> Path:
 
 
 @contextmanager
-def process_lab(folder: Path, count: int = 1, token_rate: float | None = None) -> Iterator[Lab]:
+def process_lab(folder: Path, count: int = 1, environment: dict[str, str] | None = None) -> Iterator[Lab]:
     """A lab that is up."""
-    lab = Lab.create(folder, "process", count, token_rate=token_rate)
+    lab = Lab.create(folder, "process", count, environment=environment)
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("sparkops.lab.uv.wheel", no_wheel)

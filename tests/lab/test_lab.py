@@ -13,7 +13,9 @@ from sparkops.lab.lab import Lab, NodeSpec, inventory, write_file
 
 
 def test_a_lab_comes_back_from_disk(tmp_path: Path) -> None:
-    lab = Lab.create(tmp_path / "lab", "process", 2, passwords={"spark-2": "geheim"}, token_rate=30.5)
+    lab = Lab.create(
+        tmp_path / "lab", "process", 2, passwords={"spark-2": "geheim"}, environment={"SPARKOPS_LAB_TOKEN_RATE": "30.5"}
+    )
     lab.place("spark-1", "127.0.0.1", 2201)
     lab.state = {"made": ["a"]}
     lab.save()

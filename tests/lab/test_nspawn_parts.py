@@ -131,7 +131,7 @@ def test_mounts_below_a_folder_come_inmost_first() -> None:
 def test_the_files_of_a_node(asks: bool, rule: str) -> None:
     addresses = {"spark-1": "10.0.0.1", "spark-2": "10.0.0.2"}
     files = node_files(
-        "spark-1", addresses, "ssh-ed25519 AAAA", ("private", "public"), asks=asks, token_rate=None, nvidia_smi="#!"
+        "spark-1", addresses, "ssh-ed25519 AAAA", ("private", "public"), asks=asks, environment={}, nvidia_smi="#!"
     )
     assert files["etc/sudoers.d/spark"].text == f"spark ALL=(ALL:ALL) {rule}\n"
     assert files["etc/sudoers.d/spark"].mode == 0o440

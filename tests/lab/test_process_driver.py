@@ -50,7 +50,9 @@ def state(lab: Lab, unit: str) -> str:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory):
-    with process_lab(tmp_path_factory.mktemp("driver") / "lab", count=2, token_rate=123) as up:
+    with process_lab(
+        tmp_path_factory.mktemp("driver") / "lab", count=2, environment={"SPARKOPS_LAB_TOKEN_RATE": "123"}
+    ) as up:
         yield up
 
 

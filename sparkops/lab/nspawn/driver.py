@@ -169,7 +169,7 @@ def _create(lab: Lab, node: NodeSpec, layers: list[Path], host_key: tuple[str, s
         lab.public_key,
         host_key,
         asks=password is not None,
-        token_rate=lab.token_rate,
+        environment=lab.environment,
         nvidia_smi=nvidia_smi.SCRIPT,
     )
     files.write(it.root, own)

@@ -33,7 +33,7 @@ def node_files(
     host_key: tuple[str, str],
     *,
     asks: bool,
-    token_rate: float | None,
+    environment: dict[str, str],
     nvidia_smi: str,
 ) -> dict[str, File]:
     """The files of node `name` by path. addresses: of all nodes, by name; asks: sudo wants a password."""
@@ -50,9 +50,10 @@ def node_files(
         "usr/bin/nvidia-smi": File(nvidia_smi, 0o755),
         "home/spark/.ssh/authorized_keys": File(f"{public_key}\n", 0o600, spark=True),
     }
-    if token_rate is not None:
+    if environment:
         # The stand-in engine reads it, whichever unit starts it.
-        settings = f"[Manager]\nDefaultEnvironment=SPARKOPS_LAB_TOKEN_RATE={token_rate:g}\n"
+        pairs = " ".join(f'"{key}={value}"' for key, value in environment.items())
+        settings = f"[Manager]\nDefaultEnvironment={pairs}\n"
         files |= {f"etc/systemd/{scope}.conf.d/lab.conf": File(settings) for scope in ("system", "user")}
     return files
 

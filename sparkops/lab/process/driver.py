@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -43,8 +44,8 @@ class ProcessDriver:
 
         cache = platformdirs.user_cache_path("sparkops") / "lab"
         furnish(lab, cache)
-        with ports.choosing(cache):
-            index, chosen = ports.choose(len(lab.nodes))
+        with ports.choosing(cache) as register:
+            index, chosen = ports.choose(lab.dir, len(lab.nodes), register)
             for node, pair in zip(lab.nodes, chosen, strict=True):
                 lab.place(node.name, ports.ADDRESS, pair.ssh)
             lab.save()
@@ -144,8 +145,7 @@ def furnish(lab: Lab, cache: Path) -> None:
         write_file(at.dir / "host_key.pub", " ".join(public.split()[:2]))
         write_file(at.authorized_key, lab.public_key)
         write_file(at.etc / "driver", f"{DRIVER_VERSION}\n")
-        if lab.token_rate is not None:
-            write_file(at.etc / "token-rate", f"{lab.token_rate:g}\n")
+        write_file(at.etc / "environment.json", json.dumps(lab.environment))
         models.seed(at.home / "models" / "hf", cache)
 
 

@@ -89,13 +89,19 @@ def stop(look: Callable[[], list[Process]], grace: float) -> None:
     """End the processes that `look` finds, and those they start meanwhile: SIGTERM, and SIGKILL after `grace` s."""
     end = time.monotonic() + grace
     told: set[Process] = set()
-    while time.monotonic() < end and (left := look()):
-        send((process for process in left if process not in told), signal.SIGTERM)
-        told.update(left)
+    while left := look() or again(look):
+        if time.monotonic() < end:
+            send((process for process in left if process not in told), signal.SIGTERM)
+            told.update(left)
+        else:
+            send(left, signal.SIGKILL)
         time.sleep(INTERVAL)
-    while left := look():
-        send(left, signal.SIGKILL)
-        time.sleep(INTERVAL)
+
+
+def again(look: Callable[[], list[Process]]) -> list[Process]:
+    """A second look a little later: a process shows no environment for a moment while it becomes another program."""
+    time.sleep(INTERVAL)
+    return look()
 
 
 def send(processes: Iterable[Process], number: signal.Signals) -> None:

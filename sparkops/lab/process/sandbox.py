@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import shlex
@@ -88,9 +89,9 @@ class Sandbox:
         }
 
     def unit_environment(self) -> dict[str, str]:
-        """What services get besides: the stand-in engine's token rate, when the lab has one."""
-        rate = self.etc / "token-rate"
-        return {"SPARKOPS_LAB_TOKEN_RATE": rate.read_text().strip()} if rate.exists() else {}
+        """What services get besides: what the lab tells the stand-in engine."""
+        told: dict[str, str] = json.loads((self.etc / "environment.json").read_text())
+        return told
 
     def build(self, programs: dict[str, str]) -> None:
         """Make the folders, and in bin: `programs` (text by name), this python, and stand-ins for what needs root

@@ -108,31 +108,35 @@ class Service:
 
     def live(self) -> None:
         """Activate again and again, until there is no reason to."""
-        while self.allowed():
-            returncode = self.activate()
-            self.clear()
-            with self.changed:
-                if self.stopping or not (self.wanted or self.restarts(returncode)):
-                    break
-                self.state.enter("auto-restart")
-                if not self.wanted:
-                    self.job.finish(self.state.result)
-                delay = min(self.settings.restart_sec, FOREVER)
-                self.changed.wait_for(lambda: self.stopping or self.wanted, delay)
-                if self.stopping:
-                    self.state.result = "success"
-                    break
-                self.state.restarts = 0 if self.wanted else self.state.restarts + 1
-                if not self.wanted:
-                    self.log(f"{self.name}: Scheduled restart job, restart counter is at {self.state.restarts}.")
-        else:
+        while self.turn():
+            pass
+
+    def turn(self) -> bool:
+        """One activation and what follows it; whether there is to be another."""
+        if not self.allowed():
             with self.changed:
                 self.log(f"{self.name}: Start request repeated too quickly.")
                 if self.state.result == "success":
                     self.state.result = "start-limit-hit"
                 self.job.finish("start-limit-hit")
+                return self.bury()
+        returncode = self.activate()
+        self.clear()
         with self.changed:
-            self.bury()
+            if self.stopping or not (self.wanted or self.restarts(returncode)):
+                return self.bury()
+            self.state.enter("auto-restart")
+            if not self.wanted:
+                self.job.finish(self.state.result)
+            delay = min(self.settings.restart_sec, FOREVER)
+            self.changed.wait_for(lambda: self.stopping or self.wanted, delay)
+            if self.stopping:
+                self.state.result = "success"
+                return self.bury()
+            self.state.restarts = 0 if self.wanted else self.state.restarts + 1
+            if not self.wanted:
+                self.log(f"{self.name}: Scheduled restart job, restart counter is at {self.state.restarts}.")
+            return True
 
     def allowed(self) -> bool:
         """Whether one more start is within StartLimitBurst= in StartLimitIntervalSec=; it is counted."""
@@ -229,12 +233,13 @@ class Service:
 
     def signal(self, number: int) -> None:
         """Signal what runs: all of it, or the main process only."""
-        if self.settings.kill_mode == "control-group" or (
-            self.settings.kill_mode == "mixed" and number == signal.SIGKILL
-        ):
-            processes.send(launch.rest(self.state.invocation), signal.Signals(number))
-        elif self.running:
-            self.running.process.send_signal(number)
+        if self.running is None:
+            return
+        mode, process = self.settings.kill_mode, self.running.process
+        process.send_signal(number)
+        if mode == "control-group" or (mode == "mixed" and number == signal.SIGKILL):
+            others = [other for other in launch.rest(self.state.invocation) if other.pid != process.pid]
+            processes.send(others, signal.Signals(number))
 
     def restarts(self, returncode: int | None) -> bool:
         """Whether Restart= wants it back after this end."""
@@ -249,8 +254,8 @@ class Service:
             "on-abnormal": self.state.result in ("signal", "timeout"),
         }[self.settings.restart]
 
-    def bury(self) -> None:
-        """The end of a life; `changed` is held."""
+    def bury(self) -> bool:
+        """The end of a life: no other turn. `changed` is held."""
         clean = self.state.result == "success"
         self.log(
             f"{self.name}: " + ("Deactivated successfully." if clean else f"Failed with result '{self.state.result}'.")
@@ -259,8 +264,9 @@ class Service:
         if self.stopping:
             self.log(f"Stopped {self.title}.")
         self.job.finish("canceled" if self.stopping else self.state.result)
-        self.stopping, self.thread = False, None
+        self.stopping, self.wanted, self.thread = False, False, None
         self.changed.notify_all()
+        return False
 
     def fail(self, result: str, message: str) -> None:
         """Note a failure; the first one of an activation counts."""

@@ -1,0 +1,62 @@
+"""The lab of two nodes that tests share where their order does not matter, and what the first run on it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.leaks import Watch
+from tests.e2e.nodes import Done, Nodes, lab
+
+# sudo on spark-2 asks for it; on spark-1 it asks for none.
+PASSWORD = "open, sesame'7"
+VERBS = (("provision", "--all-nodes"), ("deploy", "fp8", "--all-nodes"), ("purge-cache",))
+
+
+@dataclass(frozen=True)
+class First:
+    """The three commands on bare nodes, one after the other."""
+
+    runs: list[Done]
+    watch: Watch
+
+
+@pytest.fixture(scope="session")
+def password() -> str:
+    return PASSWORD
+
+
+@pytest.fixture(scope="session")
+def password_file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("password") / "password"
+    path.write_text(PASSWORD + "\n")
+    return str(path)
+
+
+@pytest.fixture(scope="session")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    with lab(tmp_path_factory.mktemp("shared") / "lab", 2, "nspawn", "--sudo-password", f"spark-2={PASSWORD}") as nodes:
+        yield nodes
+
+
+@pytest.fixture(scope="session")
+def first(bare: Nodes) -> First:
+    with Watch(PASSWORD) as watch:
+        return First([bare.sparkops(*verb, "-K", stdin=PASSWORD + "\n") for verb in VERBS], watch)
+
+
+@pytest.fixture
+def nodes(bare: Nodes, first: First) -> Nodes:
+    """Both nodes serve fp8."""
+    return bare
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Path:
+    """A playbook that changes nothing."""
+    path = tmp_path / "play.yml"
+    path.write_text("- hosts: all\n  gather_facts: false\n  tasks:\n    - command: id -un\n      changed_when: false\n")
+    return path
