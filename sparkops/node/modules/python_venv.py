@@ -52,6 +52,8 @@ def apply(args: Args, node: Node) -> Outcome:
     ready = wanted.state()
     if ready == "complete":
         return Outcome.ok(f"{args.path} is there", **wanted.facts())
+    if ready == "missing" and not node.check and not os.path.isfile(args.uv):
+        raise Failure(f"there is no uv at {args.uv} to build {args.path} with: provision this node first")
     if node.check:
         return Outcome.changed(f"{args.path} would be {'tried' if ready == 'untried' else 'built'}", path=args.path)
     lock = b"".join(args.lock.read(node)) if ready == "missing" else b""
