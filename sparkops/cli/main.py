@@ -17,6 +17,9 @@ VERBS = {
     "deploy": ("deploy", "Make every node serve its own copy of a recipe"),
     "purge-cache": ("purge_cache", "Give back the memory that the page cache holds of the models"),
     "play": ("play", "Run a playbook"),
+    "inventory": ("inventory", "Show hosts, groups, and where each variable comes from"),
+    "doc": ("doc", "The manual of a module"),
+    "schema": ("schema", "JSON Schemas of the files, for editors"),
     "trust": ("trust", "Show and record the host keys of nodes"),
     "lab": ("lab", "Throw-away nodes on this machine, for trying and for testing"),
 }

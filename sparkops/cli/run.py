@@ -111,7 +111,7 @@ def _prepare(
     project = place.project
     files = Files(project.folders, lambda name: msgspec.to_builtins(place.catalogue.patch(name)))
     folders = [place.playbook.parent, *project.roots(), shipped("templates").parent]
-    target = Target(place.inventory, pattern or "all", how.limit, named=pattern is not None or how.limit is not None)
+    target = Target(place.inventory, "all" if pattern is None else pattern, how.limit, named=pattern is not None or how.limit is not None)
     prepared = Run(plays, target, options, reporter, files, connector(plays), folders)
     prepared.check()
     return prepared

@@ -48,6 +48,15 @@ def from_json(value: Any, where: str) -> Any:
     return {key: from_json(item, where) for key, item in value.items()}
 
 
+def unsafe(value: Any) -> Any:
+    """The value, its texts never templates."""
+    if isinstance(value, list):
+        return [unsafe(item) for item in value]
+    if isinstance(value, dict):
+        return {key: unsafe(item) for key, item in value.items()}
+    return Unsafe(value) if isinstance(value, str) else value
+
+
 def _placed(placed: Any, value: Any) -> Any:
     """JSON's value in YAML's containers, which know their positions."""
     if isinstance(placed, Mapping) and isinstance(value, dict) and placed.keys() == value.keys():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
+from itertools import pairwise
 from typing import Any
 
 from sparkops.errors import InputError, Position
@@ -35,12 +36,15 @@ class Layer:
 
 @dataclass
 class Group:
-    """A group: its own hosts and child groups by name, in the order that sources name them (dicts as ordered sets)."""
+    """A group: its own hosts and child groups by name, in the order that sources name them.
+
+    `hosts` is a dict as an ordered set; `children` say where each was put inside.
+    """
 
     name: str
     inline: Layer
     hosts: dict[str, None] = field(default_factory=dict)
-    children: dict[str, None] = field(default_factory=dict)
+    children: dict[str, Origin | None] = field(default_factory=dict)
     priority: int = 1
 
     def set(self, variable: str, value: Any, origin: Origin | None) -> None:
@@ -99,14 +103,27 @@ class Sources:
         self.group(group).hosts[host] = None
 
     def add_child(self, parent: str, child: str, where: Origin | None) -> None:
-        """Raises InputError when the child already holds the parent, and for `ungrouped` below any but `all`."""
+        """Raises InputError for a circle, for `all` inside a group, and for `ungrouped` inside any but `all`."""
+        if parent == child:
+            raise InputError(f"the groups go in a circle: {parent!r} would hold itself", where=where)
         if parent in self.descendants(child):
-            chain = f"{parent!r} is inside {child!r}" if parent != child else f"{parent!r} would hold itself"
-            raise InputError(f"the groups go in a circle: {chain}", where=where, hint="remove one of the two")
+            raise self._circle(parent, child, where)
+        if child == "all":
+            raise InputError(f"'all' holds every group, so it cannot be inside {parent!r}", where=where)
         if child == "ungrouped" and parent != "all":
             hint = "hosts that stand there would be in a group; make a group of your own for them"
             raise InputError(f"'ungrouped' cannot be inside {parent!r}", where=where, hint=hint)
-        self.group(parent).children[child] = None
+        self.group(parent).children.setdefault(child, where)
+
+    def _circle(self, parent: str, child: str, where: Origin | None) -> InputError:
+        """The error that `child` inside `parent` is: the way back from `child`, and where its steps stand."""
+        way = [child]
+        while way[-1] != parent:
+            way.append(next(name for name in self.groups[way[-1]].children if parent in self.descendants(name)))
+        steps = [(upper, lower, self.groups[upper].children[lower]) for upper, lower in pairwise(way)]
+        told = "; ".join(f"{lower!r} was put inside {upper!r} at {at}" for upper, lower, at in steps if at)
+        chain = " > ".join([parent, *way])
+        return InputError(f"the groups go in a circle: {chain}", where=where, hint=told or "remove one of them")
 
     def descendants(self, name: str) -> list[str]:
         """A group and all below it, nearer ones first, each once."""
@@ -141,7 +158,7 @@ class Sources:
                 continue
             if host in self.groups:
                 # As in Ansible: where a host and a group share a name, it means the group.
-                self.add_child("ungrouped", host, None)
+                self.add_child("ungrouped", host, self.hosts[host].file)
             else:
                 ungrouped.hosts[host] = None
 

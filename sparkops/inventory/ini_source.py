@@ -27,7 +27,7 @@ class _Pending:
 
     use: str
     where: Position
-    parents: list[str] = field(default_factory=list)
+    parents: list[tuple[str, Position]] = field(default_factory=list)
 
 
 def read_ini(text: str, name: str, file: str, sources: Sources) -> None:
@@ -84,9 +84,7 @@ class _Reader:
 
     def begin(self, group: str, kind: str) -> None:
         if kind not in KINDS:
-            self.fail(
-                f"a section is of the kind children or vars, not {kind!r}", kind, did_you_mean(kind, KINDS[1:])
-            )
+            self.fail(f"a section is of the kind children or vars, not {kind!r}", kind, did_you_mean(kind, KINDS[1:]))
         self.group, self.kind = group, kind
         if kind == "vars":
             if group not in self.sources.groups and group not in self.pending:
@@ -95,17 +93,17 @@ class _Reader:
             return
         self.sources.group(group)
         declared = self.pending.pop(group, None)
-        for parent in declared.parents if declared else ():
-            self.sources.add_child(parent, group, self.at(group))
+        for parent, at in declared.parents if declared else ():
+            self.sources.add_child(parent, group, at)
 
     def hosts(self, text: str) -> None:
         words = self.words(text)
+        if words[0] in ("---", "-") or words[0].endswith(":"):
+            self.fail(f"{words[0]!r} is not a host name", hint="it looks like YAML: is it valid, in a .yml file?")
         try:
             names, port = hosts_of(words[0])
         except ValueError as error:
             self.fail(f"{words[0]!r}: {error}")
-        if words[0] == "---" or (words[0].endswith(":") and port is None):
-            self.fail(f"{words[0]!r} is not a host name", hint="it looks like YAML: name the file .yml")
         found = []
         start = self.indent + 1
         for word in words[1:]:
@@ -146,7 +144,8 @@ class _Reader:
         if group in self.sources.groups:
             self.sources.add_child(self.group, group, self.at(group))
         else:
-            self.pending.setdefault(group, _Pending("is a child", self.at(group))).parents.append(self.group)
+            at = self.at(group)
+            self.pending.setdefault(group, _Pending("is a child", at)).parents.append((self.group, at))
 
     def end(self) -> None:
         """Raises InputError for a group that no section declared."""

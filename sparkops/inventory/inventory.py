@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from sparkops.errors import InputError
 from sparkops.inventory import patterns
 from sparkops.inventory.groups import Group, Layer, Sources
-from sparkops.inventory.merge import Host, merge
-from sparkops.inventory.names import check_host_name, short_name, split_port
-from sparkops.inventory.yaml_source import read_yaml
+from sparkops.inventory.merge import Host, Merger
+from sparkops.inventory.sources import read_source
 from sparkops.project.near import did_you_mean, near
 from sparkops.project.yaml import read
-
-# Ansible's: what a directory of sources may hold beside sources.
-_IGNORED_NAMES = ("host_vars", "group_vars", "vars_plugins")
-_IGNORED_ENDINGS = (
-    ".pyc", ".pyo", ".swp", ".bak", "~", ".rpm", ".md", ".txt", ".rst", ".orig", ".cfg", ".retry",
-)  # fmt: skip
 
 
 class NoMatch(InputError):
@@ -29,12 +19,17 @@ class NoMatch(InputError):
 
 
 class Inventory:
-    """Hosts in the order of their sources, each with its merged variables, and groups."""
+    """Hosts in the order of their sources, each with its merged variables, and groups.
 
-    def __init__(self, hosts: dict[str, Host], groups: dict[str, Group], members: dict[str, list[str]]) -> None:
-        self.hosts = hosts
-        self.groups = groups
-        self.members = members
+    members: the hosts of each group, those of its children included. warnings: what sources said that stops nothing.
+    """
+
+    def __init__(self, sources: Sources, merger: Merger) -> None:
+        self._merger = merger
+        self.hosts: dict[str, Host] = merger.hosts()
+        self.groups: dict[str, Group] = sources.groups
+        self.members: dict[str, list[str]] = merger.members
+        self.warnings = sources.warnings
 
     def host_names(self) -> Iterable[str]:
         return self.hosts
@@ -43,13 +38,13 @@ class Inventory:
         return self.members
 
     def select(self, pattern: str, limit: str | None = None) -> list[Host]:
-        """The hosts of a pattern, narrowed by `limit` (a pattern; @FILE names one a line).
+        """The hosts of a pattern, narrowed by `limit` (a pattern too); @FILE in either names one pattern a line.
 
-        Raises NoMatch when none is left. `localhost` needs no inventory.
+        Raises InputError for a pattern that says nothing, NoMatch when no host is left. `localhost` needs no inventory.
         """
-        wanted, unknown = patterns.match(patterns.split(pattern), self)
+        wanted, unknown = patterns.match(_single("the pattern", pattern), self)
         if limit is not None:
-            within, unknown_limits = patterns.match(_limits(limit), self)
+            within, unknown_limits = patterns.match(_single("the limit", limit), self)
             wanted = [name for name in wanted if name in set(within)]
             unknown = unknown + unknown_limits
         if not wanted:
@@ -58,28 +53,19 @@ class Inventory:
 
     def unmatched(self, pattern: str) -> list[str]:
         """The parts of a pattern that match no host and no group; Ansible warns of these and goes on."""
-        return patterns.match(patterns.split(pattern), self)[1]
+        return patterns.match(_single("the pattern", pattern), self)[1]
 
     def host(self, name: str) -> Host:
         """The host of that name; this machine for `localhost` when no source names it. Raises InputError."""
         if name in self.hosts:
             return self.hosts[name]
         if name in patterns.LOCALHOST:
-            return self._this_machine(name)
+            return self._merger.this_machine(name)
         raise InputError(f"there is no host {name!r}", hint=did_you_mean(name, self.hosts))
 
-    def _this_machine(self, name: str) -> Host:
-        variables = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-        names = {"inventory_hostname": name, "inventory_hostname_short": short_name(name)}
-        magic: dict[str, Any] = {
-            **names,
-            "group_names": [],
-            "groups": self.members,
-            "inventory_file": None,
-            "inventory_dir": None,
-        }
-        layers = [self.groups["all"].inline, Layer("this machine", variables), Layer("magic", magic)]
-        return Host(name, {key: value for layer in layers for key, value in layer.vars.items()}, layers)
+    def group_vars(self, name: str) -> list[Layer]:
+        """What the sources and the files beside them say of a group itself, weakest first."""
+        return self._merger.group_vars(name)
 
     def _no_match(self, pattern: str, limit: str | None, unknown: list[str]) -> NoMatch:
         known = [*self.members, *self.hosts]
@@ -94,63 +80,24 @@ class Inventory:
 
 
 def load(sources: Sequence[str], also: Sequence[Path] = ()) -> Inventory:
-    """Reads inventory sources: YAML files, directories of them, or names in a list (`host1,host2,`); later ones win.
+    """Reads inventory sources: files (YAML, JSON, INI), directories of them, executables, or names in a list
+    (`host1,host2,`); later ones win.
 
     `also`: further folders whose group_vars and host_vars count, after those beside the sources (a playbook's).
     Raises InputError.
     """
     found = Sources()
-    folders: list[Path] = []
-    for source in sources:
-        path = Path(source).expanduser()
-        if "," in source and not path.exists():
-            _read_names(source, found)
-            continue
-        folders.append(path if path.is_dir() else path.parent)
-        _read_path(path, source, found)
+    folders = [folder for source in sources if (folder := read_source(source, found))]
     found.settle()
-    hosts = merge(found, list(dict.fromkeys([*folders, *also])))
-    members = {name: found.members(name) for name in found.groups}
-    return Inventory(hosts, found.groups, members)
+    return Inventory(found, Merger(found, folders, also))
 
 
-def _read_names(source: str, found: Sources) -> None:
-    for text in filter(None, map(str.strip, source.split(","))):
-        name, port = split_port(text)
-        try:
-            check_host_name(name)
-        except ValueError as error:
-            raise InputError(f"the inventory {source!r}: {error}") from None
-        if name in found.hosts:
-            continue
-        host = found.host(name, source)
-        found.add_host("ungrouped", name)
-        if port is not None:
-            host.inline.set("ansible_port", port, None)
-
-
-def _read_path(path: Path, source: str, found: Sources) -> None:
-    if path.is_dir():
-        for inside in sorted(path.iterdir()):
-            name = inside.name
-            if not (name.startswith(".") or name in _IGNORED_NAMES or name.endswith(_IGNORED_ENDINGS)):
-                _read_path(inside, str(inside), found)
-    elif not path.exists():
-        hint = None if "/" in source or "." in source else f"a list of hosts ends with a comma: -i {source},"
-        raise InputError("there is no such inventory", where=source, hint=hint)
-    elif path.suffix in (".yml", ".yaml", ".json"):
-        read_yaml(path, found)
-    elif path.is_file() and os.access(path, os.X_OK):
-        raise InputError("executable inventories are not supported", where=source, hint="write a YAML inventory")
-    else:
-        read(path)
-        raise InputError("an inventory is a .yml, .yaml or .json file", where=source, hint="write it as YAML")
-
-
-def _limits(limit: str) -> list[str]:
-    """The single patterns of a --limit; @FILE stands for the lines of a file."""
+def _single(what: str, text: str) -> list[str]:
+    """The single patterns of a pattern; @FILE stands for the lines of a file. Raises InputError when there is none."""
     found: list[str] = []
-    for part in patterns.split(limit):
+    for part in patterns.split(text):
         lines = read(Path(part[1:])).split("\n") if part.startswith("@") else [part]
         found += [line.strip() for line in lines if line.strip()]
+    if not found:
+        raise InputError(f"{what} {text!r} names no host", hint="every host is called: all")
     return found

@@ -7,14 +7,14 @@ import warnings
 from typing import Any
 
 from sparkops.errors import InputError, Position
-from sparkops.project.values import Text
+from sparkops.project.values import Text, Unsafe
 
 
 def literal(text: str, at: Position) -> Any:
     """`5` -> 5, `'5'` -> "5", `True` -> True, `[1, 'a']` -> a list, `yes` -> "yes". Raises InputError."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
+            warnings.simplefilter("ignore")
             value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
         value = text
@@ -24,7 +24,10 @@ def literal(text: str, at: Position) -> Any:
 
 
 def _variable(value: Any, at: Position) -> Any:
-    """Only the types that variables have: tuples and sets become lists; bytes and complex numbers texts."""
+    """Only the types that variables have: tuples and sets become lists; bytes and complex numbers texts.
+
+    As in Ansible, bytes are never a template.
+    """
     if isinstance(value, str):
         return Text(value, at)
     if isinstance(value, (list, tuple, set)):
@@ -32,7 +35,7 @@ def _variable(value: Any, at: Position) -> Any:
     if isinstance(value, dict):
         return {key: _variable(item, at) for key, item in value.items()}
     if isinstance(value, bytes):
-        return Text(value.decode("utf-8", "surrogateescape"), at)
+        return Unsafe(value.decode("utf-8", "surrogateescape"), at)
     if value is ...:
         return Text("...", at)
     return Text(str(value), at) if isinstance(value, complex) else value

@@ -15,8 +15,8 @@ _RANGE = re.compile(r"\[(?P<begin>[^\[\]:]*):(?P<end>[^\[\]:]*)(?::(?P<step>[^\[
 _ADDRESS_RANGE = r"\[(?:[0-9a-f]+:[0-9a-f]+|[a-z]:[a-z])(?::[0-9]+)?\]"
 _LABEL = rf"(?:\w|{_ADDRESS_RANGE})(?:[\w-]|{_ADDRESS_RANGE})*(?<![_-])"
 _HOSTNAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*", re.IGNORECASE)
-_BRACKETED = re.compile(r"\[(.+)\]:([0-9]+)")
-_WITH_PORT = re.compile(r"((?:[^:\[\]]|\[[^\]]*\])*):([0-9]+)")
+_BRACKETED = re.compile(r"\[(.+)\]:([0-9]{1,18})")
+_WITH_PORT = re.compile(r"((?:[^:\[\]]|\[[^\]]*\])*):([0-9]{1,18})")
 
 
 def split_port(text: str) -> tuple[str, int | None]:
@@ -112,5 +112,7 @@ def check_host_name(name: str) -> None:
     """Raises ValueError for a name that cannot be a host's (it would be a path, an option or two words)."""
     if not name:
         raise ValueError("a host's name is empty")
+    if name == "all":
+        raise ValueError("'all' is the group of every host, so no host is called that")
     if name.startswith("-") or "/" in name or any(character <= " " or character == "\x7f" for character in name):
         raise ValueError(f"{name!r} is not a host name")

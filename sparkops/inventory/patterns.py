@@ -12,7 +12,7 @@ from sparkops.inventory.names import is_address, split_port
 
 LOCALHOST = ("localhost", "127.0.0.1", "::1")
 
-_SUBSCRIPT = re.compile(r"(?P<name>.+)\[(?:(?P<index>-?[0-9]+)|(?P<first>[0-9]+)[:-](?P<last>[0-9]*))\]")
+_SUBSCRIPT = re.compile(r"(?P<name>.+)\[(?:(?P<index>-?[0-9]{1,18})|(?P<first>[0-9]{1,18})[:-](?P<last>[0-9]{0,18}))\]")
 _PIECE = re.compile(r"(?:[^\s:\[\]]|\[[^\]]*\])+")
 
 
@@ -45,35 +45,45 @@ def match(patterns: Sequence[str], names: Names) -> tuple[list[str], list[str]]:
     plain = [pattern for pattern in patterns if pattern[0] not in "&!"]
     unmatched: list[str] = []
     found: dict[str, None] = {}
+    known = set(names.host_names())
+    local = _local([*plain, *(one for mark in "&!" for one in patterns if one[0] == mark)], names)
     for pattern in plain or ["all"]:
-        found.update(dict.fromkeys(_one(pattern, names, unmatched)))
+        # A host's own name is that host, even where a group has it too.
+        found.update(dict.fromkeys([pattern] if pattern in known else _one(pattern, names, local, unmatched)))
     for mark in "&!":
         for pattern in patterns:
             if pattern[0] == mark:
-                named = set(_one(pattern[1:], names, unmatched))
+                named = set(_one(pattern[1:], names, local, unmatched))
                 found = {host: None for host in found if (host in named) == (mark == "&")}
     return list(found), unmatched
 
 
-def _one(pattern: str, names: Names, unmatched: list[str]) -> list[str]:
-    if pattern in set(names.host_names()):
-        return [pattern]
+def _local(patterns: Sequence[str], names: Names) -> str:
+    """The one host that all names of this machine mean: the inventory's own, else what the patterns call it first."""
+    named = (pattern.lstrip("&!") for pattern in patterns)
+    return next((name for name in (*names.host_names(), *named) if name in LOCALHOST), LOCALHOST[0])
+
+
+def _one(pattern: str, names: Names, local: str, unmatched: list[str]) -> list[str]:
+    if not pattern:
+        raise InputError("a pattern's & or ! is followed by a name")
     subscript = None if pattern.startswith("~") else _SUBSCRIPT.fullmatch(pattern)
-    hosts, known = _named(subscript["name"] if subscript else pattern, names)
+    hosts, known = _named(subscript["name"] if subscript else pattern, names, local)
     if not known:
         unmatched.append(pattern)
     if not subscript or not hosts:
         return hosts
-    if subscript["index"]:
-        index = int(subscript["index"])
+    last = subscript["last"]
+    # As in Ansible: a range that ends with 0 is its first number alone.
+    if subscript["index"] or (last and int(last) == 0):
+        index = int(subscript["index"] or subscript["first"])
         if not -len(hosts) <= index < len(hosts):
             raise InputError(f"the pattern {pattern!r} goes beyond its {len(hosts)} hosts")
         return [hosts[index]]
-    last = int(subscript["last"]) + 1 if subscript["last"] else None
-    return hosts[int(subscript["first"]) : last]
+    return hosts[int(subscript["first"]) : int(last) + 1 if last else None]
 
 
-def _named(name: str, names: Names) -> tuple[list[str], bool]:
+def _named(name: str, names: Names, local: str) -> tuple[list[str], bool]:
     """The hosts of the groups that `name` matches, and hosts that it matches itself; whether it matched anything."""
     regex = _regex(name)
     members = names.group_members()
@@ -82,12 +92,12 @@ def _named(name: str, names: Names) -> tuple[list[str], bool]:
     if not groups or name.startswith("~") or any(mark in name for mark in ".?*["):
         hosts += [host for host in names.host_names() if regex.match(host)]
     if not hosts and name in LOCALHOST:
-        hosts = [name]
+        hosts = [local]
     return list(dict.fromkeys(hosts)), bool(hosts or groups)
 
 
 def _regex(name: str) -> re.Pattern[str]:
     try:
         return re.compile(name[1:] if name.startswith("~") else fnmatch.translate(name))
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise InputError(f"the pattern {name!r} is no regular expression: {error}") from None

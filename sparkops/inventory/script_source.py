@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from sparkops.errors import InputError
-from sparkops.inventory.documents import from_json
+from sparkops.inventory.documents import from_json, unsafe
 from sparkops.inventory.groups import Sources
 from sparkops.inventory.names import check_host_name
 from sparkops.project.excerpt import caret
@@ -30,8 +31,7 @@ def read_script(path: Path, sources: Sources) -> bool:
     if answer is None:
         return False
     document = script.parsed(answer, "--list")
-    meta = document.pop("_meta", None)
-    hostvars = script.hostvars(meta)
+    hostvars = script.hostvars(document.pop("_meta")) if "_meta" in document else None
     hosts: dict[str, None] = {}
     for name, body in document.items():
         script.group(name, body, hosts, sources)
@@ -73,11 +73,12 @@ class _Script:
         with process:
             try:
                 out, err = process.communicate(timeout=TIMEOUT)
-            except subprocess.TimeoutExpired:
-                self.fail(f"the inventory script gave no answer to {options[0]} within {TIMEOUT:g} s")
-            finally:
-                if process.poll() is None:
+            except BaseException as error:
+                with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
+                if isinstance(error, subprocess.TimeoutExpired):
+                    self.fail(f"the inventory script gave no answer to {options[0]} within {TIMEOUT:g} s")
+                raise
         said = err.decode(errors="replace").strip()
         if process.returncode:
             self.fail(f"the inventory script ended with exit code {process.returncode}", said)
@@ -91,7 +92,7 @@ class _Script:
     def parsed(self, answer: str, option: str) -> dict[str, Any]:
         said = self.said[-1].partition(": ")[2] if self.said else ""
         try:
-            value = json.loads(answer)
+            value = from_json(json.loads(answer), self.name)
         except json.JSONDecodeError as error:
             line = answer.split("\n")[error.lineno - 1]
             place = f"line {error.lineno} column {error.colno} of its answer to {option}"
@@ -101,12 +102,10 @@ class _Script:
             self.fail(f"its answer to {option} is nested too deeply")
         if not isinstance(value, dict):
             self.fail(f"its answer to {option} is {_kind(value)}; an object is needed", said)
-        return {key: from_json(item, self.name) for key, item in value.items()}
+        return value
 
-    def hostvars(self, meta: Any) -> dict[str, Any] | None:
-        """`_meta.hostvars`; None when there is no `_meta`: then each host is asked for."""
-        if meta is None:
-            return None
+    def hostvars(self, meta: Any) -> dict[str, Any]:
+        """`_meta.hostvars`; a script without `_meta` is asked for each host instead."""
         if not isinstance(meta, dict) or not isinstance(meta.get("hostvars"), dict):
             self.fail("'_meta' needs 'hostvars', an object with the variables of each host")
         profile = meta.get("profile", "inventory_legacy")
@@ -126,7 +125,8 @@ class _Script:
         if not isinstance(body, dict):
             body = {"hosts": body}
         elif not body.keys() & {"hosts", "vars", "children"}:
-            body = {"hosts": [name], "vars": body}
+            # As in Ansible: what comes in this form is no template.
+            body = {"hosts": [name], "vars": unsafe(body)}
         for host in self.texts(name, body, "hosts"):
             try:
                 check_host_name(host)

@@ -13,6 +13,7 @@ import jinja2.tests
 from jinja2.utils import missing
 
 from sparkops.errors import InputError, Position, UndefinedName
+from sparkops.playbook.refused import instead
 from sparkops.project.near import did_you_mean
 from sparkops.project.values import Text
 
@@ -30,22 +31,22 @@ def blame(error: BaseException, source: str | Path, names: Iterable[str] = ()) -
         return InputError(f"the template is not valid: {error.message}", where=place, hint=_near_plugin(error.message))
     if isinstance(error, RecursionError):
         return InputError("the template is nested too deeply", where=place)
-    if isinstance(error, UnicodeDecodeError):
+    if isinstance(error, UnicodeDecodeError) and isinstance(source, Path):
         return InputError("the file is not UTF-8", where=place, hint="save it as UTF-8")
     kind = "" if isinstance(error, jinja2.TemplateError) else f"{type(error).__name__}: "
-    return InputError(f"the template failed: {kind}{error}", where=place)
+    return InputError(f"the template failed: {kind}{error}", where=place, hint=_near_plugin(str(error)))
 
 
 def _near_plugin(message: str | None) -> str | None:
-    """A near name for "No filter named 'defalt'."."""
+    """A near name, or what to write instead, for "No filter named 'defalt'."."""
     from sparkops.playbook.filters import FILTERS
     from sparkops.playbook.tests import TESTS
 
-    found = re.fullmatch(r"No (filter|test) named '(.*)'\.", message or "")
+    found = re.match(r"No (filter|test) named '(.*)'", message or "")
     if not found:
         return None
     known = (*FILTERS, *jinja2.filters.FILTERS) if found[1] == "filter" else (*TESTS, *jinja2.tests.TESTS)
-    return did_you_mean(found[2], known)
+    return instead(found[2]) or did_you_mean(found[2], known)
 
 
 def _undefined(error: Any, obj: Any, place: Position | None, names: Iterable[str], exact: bool) -> InputError:

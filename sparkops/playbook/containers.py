@@ -49,6 +49,8 @@ def dict2items(mapping: Any, key_name: str = "key", value_name: str = "value") -
 
 
 def items2dict(items: Any, key_name: str = "key", value_name: str = "value") -> dict[Any, Any]:
+    if not isinstance(items, (list, tuple)):
+        raise InputError(f"'items2dict' takes a list, not {items!r}")
     try:
         return {item[key_name]: item[value_name] for item in items}
     except (KeyError, TypeError):
@@ -72,9 +74,16 @@ def subelements(items: Any, path: Any, skip_missing: bool = False) -> list[tuple
     for item in items.values() if isinstance(items, Mapping) else items:
         elements = item
         for key in path.split(".") if isinstance(path, str) else path:
+            if not isinstance(elements, Mapping):
+                raise InputError(f"'subelements': {key!r} is looked for in {elements!r}, which is no mapping")
             if key not in elements and not skip_missing:
                 raise InputError(f"'subelements': {key!r} is missing in {elements!r}")
-            elements = elements.get(key, [])
+            elements = elements.get(key)
+            if elements is None and skip_missing:
+                elements = []
+                break
+        if not isinstance(elements, list):
+            raise InputError(f"'subelements': {path!r} should be a list, and is {elements!r}")
         found += [(item, element) for element in elements]
     return found
 
@@ -88,7 +97,7 @@ def rekey_on_member(data: Any, key: str, duplicates: str = "error") -> dict[Any,
     return result
 
 
-def _unique(items: Any) -> list[Any]:
+def once(items: Any) -> list[Any]:
     """Each item once, in order; items need not be hashable."""
     result: list[Any] = []
     seen: set[Any] = set()
@@ -103,11 +112,16 @@ def _unique(items: Any) -> list[Any]:
     return result
 
 
+def _those(items: Any, others: list[Any], inside: bool) -> list[Any]:
+    """The items that are among the others, or those that are not; each once, in order."""
+    return once(item for item in items if (item in others) == inside)
+
+
 COLLECTION_FILTERS: dict[str, Callable[..., Any]] = {
     "combine": combine, "dict2items": dict2items, "items2dict": items2dict, "flatten": flatten,
     "subelements": subelements, "rekey_on_member": rekey_on_member,
-    "union": lambda a, b: _unique(chain(a, b)),
-    "intersect": lambda a, b: _unique(item for item in a if item in b),
-    "difference": lambda a, b: _unique(item for item in a if item not in b),
-    "symmetric_difference": lambda a, b: _unique(item for item in chain(a, b) if (item in a) != (item in b)),
+    "union": lambda a, b: once(chain(a, b)),
+    "intersect": lambda a, b: _those(a, list(b), True),
+    "difference": lambda a, b: _those(a, list(b), False),
+    "symmetric_difference": lambda a, b: _those(a, list(b), False) + _those(b, list(a), False),
 }  # fmt: skip

@@ -33,11 +33,10 @@ _ACCEPTING = frozenset(("default", "d", "mandatory", "ternary", "type_debug", "d
 
 
 @cache
-def _plugins(kind: str) -> dict[str, Callable[..., Any]]:
+def plugins(kind: str) -> dict[str, Callable[..., Any]]:
     """All filters or tests, ours over Jinja's, each under its full name too."""
-    known: dict[str, Callable[..., Any]] = (
-        {**jinja2.filters.FILTERS, **FILTERS} if kind == "filter" else {**jinja2.tests.TESTS, **TESTS}
-    )
+    theirs: Mapping[str, Any] = jinja2.filters.FILTERS if kind == "filter" else jinja2.tests.TESTS
+    known = {**theirs, **(FILTERS if kind == "filter" else TESTS)}
     plain = {name: function if name in _ACCEPTING else passing(function) for name, function in known.items()}
     return plain | {f"ansible.builtin.{name}": function for name, function in plain.items() if name.isidentifier()}
 
@@ -76,8 +75,7 @@ class _CodeGenerator(NativeCodeGenerator):
     @staticmethod
     def _output_const_repr(group: Iterable[Any]) -> str:
         """Keeps a lone constant's type: `{{ 1 }}` is 1."""
-        constants = list(group)
-        return repr(constants[0] if len(constants) == 1 else "".join(map(str, constants)))
+        return repr(concat(group))
 
 
 class Environment(SandboxedEnvironment):
@@ -88,17 +86,17 @@ class Environment(SandboxedEnvironment):
 
     code_generator_class = _CodeGenerator
     context_class = _Context
-    concat = staticmethod(concat)  # type: ignore[assignment]
+    concat = staticmethod(concat)
 
     def __init__(self, loader: jinja2.BaseLoader | None, literal: bool, options: Mapping[str, Any] | None = None):
         given: dict[str, Any] = {"trim_blocks": True, **(options or {})}
         super().__init__(loader=loader, undefined=Missing, finalize=_defined, **given)
         self.literal = literal
-        self.filters.update(_plugins("filter"))
-        self.tests.update(_plugins("test"))
+        self.filters.update(plugins("filter"))
+        self.tests.update(plugins("test"))
         self.globals.update(GLOBALS, omit=OMIT, ansible_managed="Managed by sparkops")
 
-    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         """Jinja's protocol; a call of or with something undefined is undefined."""
         if not (isinstance(__obj, Macro) or any(__obj is ours for ours in GLOBALS.values())):
             found = first_missing((__obj, *args, *kwargs.values()))
@@ -144,5 +142,3 @@ def _escaped(tokens: Iterator[tuple[int, str, str]]) -> Iterator[tuple[int, str,
     for line, kind, value in tokens:
         inside = kind == "variable_begin" or (inside and kind != "variable_end")
         yield line, kind, value.replace("\\", "\\\\") if inside and kind == "string" else value
-
-

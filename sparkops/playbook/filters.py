@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import glob
-import hashlib
 import itertools
 import json
-import math
+import ntpath
 import os.path
-import random
-import re
-import shlex
-import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
@@ -22,35 +16,30 @@ from jinja2 import Undefined, pass_environment
 
 from sparkops.errors import InputError
 from sparkops.playbook import yaml_text
-from sparkops.playbook.containers import COLLECTION_FILTERS
+from sparkops.playbook.containers import COLLECTION_FILTERS, once
+from sparkops.playbook.quantities import QUANTITY_FILTERS
+from sparkops.playbook.text_filters import TEXT_FILTERS
+from sparkops.playbook.undefined import Broken, Missing
 
 
 def _default(value: Any, default_value: Any = "", boolean: bool = False) -> Any:
     """`default(x)` replaces an undefined value, `default(x, true)` an empty one too."""
-    from sparkops.playbook.jinja import Broken
-
     if isinstance(value, Broken):
         value._fail_with_undefined_error()
-    return default_value if isinstance(value, Undefined) or (boolean and not value) else value
+    return default_value if isinstance(value, Missing) or (boolean and not value) else value
 
 
 def _mandatory(value: Any, msg: str | None = None) -> Any:
     if isinstance(value, Undefined):
         if msg is not None:
-            raise InputError(msg)
+            raise InputError(str(msg))
         value._fail_with_undefined_error()
     return value
 
 
 def _bool(value: Any) -> bool:
-    """yes, on, true and 1 are true; no, off, false and 0 are not."""
-    text = str(value).lower()
-    if isinstance(value, (str, int, bool)):
-        if text in ("yes", "on", "true", "1"):
-            return True
-        if text in ("no", "off", "false", "0"):
-            return False
-    raise InputError(f"'bool' takes true, false, yes, no, on, off, 1 or 0, not {value!r}")
+    """yes, on, true and 1 are true; all else is false."""
+    return str(value).lower() in ("yes", "on", "true", "1") if isinstance(value, (str, int)) else value == 1
 
 
 def _ternary(value: Any, true_value: Any, false_value: Any, none_value: Any = None) -> Any:
@@ -59,64 +48,8 @@ def _ternary(value: Any, true_value: Any, false_value: Any, none_value: Any = No
     return true_value if value else false_value
 
 
-def _flags(ignorecase: bool, multiline: bool) -> int:
-    return (re.IGNORECASE if ignorecase else 0) | (re.MULTILINE if multiline else 0)
-
-
-def _regex_replace(
-    value: Any,
-    pattern: str,
-    replacement: str = "",
-    ignorecase: bool = False,
-    multiline: bool = False,
-    count: int = 0,
-    mandatory_count: int = 0,
-) -> str:
-    text, found = re.compile(pattern, _flags(ignorecase, multiline)).subn(replacement, str(value), count=count)
-    if mandatory_count and found != mandatory_count:
-        raise InputError(f"{pattern!r} should match {mandatory_count} times and matches {found} times")
-    return text
-
-
-def _regex_search(value: Any, pattern: str, *groups: str, ignorecase: bool = False, multiline: bool = False) -> Any:
-    r"""The match, or the groups that are asked for ('\\1', '\\g<name>') as a list; None when there is none."""
-    found = re.search(pattern, str(value), _flags(ignorecase, multiline))
-    if found is None:
-        return None
-    wanted: list[Any] = []
-    for group in groups:
-        name = re.fullmatch(r"\\g<(\w+)>|\\(\d+)", group)
-        if not name:
-            raise InputError(rf"'regex_search' takes groups as '\1' or '\g<name>', not {group!r}")
-        wanted.append(name[1] or int(name[2]))
-    return [found.group(name) for name in wanted] if groups else found.group()
-
-
-def _regex_findall(value: Any, pattern: str, multiline: bool = False, ignorecase: bool = False) -> list[Any]:
-    return re.findall(pattern, str(value), _flags(ignorecase, multiline))
-
-
-def _b64encode(value: str, encoding: str = "utf-8", urlsafe: bool = False) -> str:
-    encode = base64.urlsafe_b64encode if urlsafe else base64.b64encode
-    return encode(value.encode(encoding)).decode("ascii")
-
-
-def _b64decode(value: str, encoding: str = "utf-8", urlsafe: bool = False) -> str:
-    decode = base64.urlsafe_b64decode if urlsafe else base64.b64decode
-    return decode(value.encode("ascii")).decode(encoding)
-
-
-def _hash(value: str, hashtype: str = "sha1") -> str:
-    return hashlib.new(hashtype, value.encode()).hexdigest()
-
-
 def _from_json(value: str) -> Any:
     return json.loads(value)
-
-
-def _to_uuid(value: str, namespace: str = "361e6d51-faec-444a-9079-341386da8e2e") -> str:
-    """The default namespace is Ansible's, so that the same text gives the same id."""
-    return str(uuid.uuid5(uuid.UUID(namespace), value))
 
 
 @pass_environment
@@ -127,25 +60,33 @@ def _extract(environment: jinja2.Environment, key: Any, container: Any, morekeys
     return container
 
 
-def _random(end: Any, start: int = 0, step: int = 1, seed: Any = None) -> Any:
-    source: random.Random = random.SystemRandom() if seed is None else random.Random(seed)
-    return source.randrange(start, end, step) if isinstance(end, int) else source.choice(list(end))
+@pass_environment
+def _unique(
+    environment: jinja2.Environment, items: Any, case_sensitive: bool | None = None, attribute: Any = None
+) -> Any:
+    try:
+        return list(jinja2.filters.do_unique(environment, items, bool(case_sensitive), attribute))
+    except TypeError:
+        # Not hashable; Ansible compares such items one by one.
+        if case_sensitive is False or attribute:
+            raise
+        return once(items)
 
 
-def _shuffle(items: Iterable[Any], seed: Any = None) -> list[Any]:
-    shuffled = list(items)
-    (random.SystemRandom() if seed is None else random.Random(seed)).shuffle(shuffled)
-    return shuffled
-
-
-def _comment(text: str, decoration: str = "# ") -> str:
-    bare = decoration.rstrip()
-    lines = [f"{decoration}{line}".rstrip() if not line else f"{decoration}{line}" for line in text.split("\n")]
-    return "\n".join([bare, *lines, bare])
+def _list(items: Any) -> Any:
+    """The items, or the first of them that is undefined."""
+    found = list(items)
+    return next((item for item in found if isinstance(item, Missing)), found)
 
 
 def _path_join(parts: Any) -> str:
-    return parts if isinstance(parts, str) else os.path.join(*parts)  # noqa: PTH118  (as text)
+    return parts if isinstance(parts, str) else os.path.join(*_paths("path_join", parts))  # noqa: PTH118  (as text)
+
+
+def _paths(name: str, parts: Any) -> list[str]:
+    if not isinstance(parts, (list, tuple)):
+        raise InputError(f"{name!r} takes a list of paths, not {parts!r}")
+    return list(parts)
 
 
 def _fileglob(pattern: str) -> list[str]:
@@ -153,6 +94,8 @@ def _fileglob(pattern: str) -> list[str]:
 
 
 def _type_debug(value: Any) -> str:
+    if isinstance(value, Missing):
+        return "UndefinedMarker"
     kind: type = next((base for base in (bool, int, str, dict, list) if isinstance(value, base)), type(value))
     return kind.__name__
 
@@ -167,35 +110,24 @@ def _as_list(function: Callable[..., Any]) -> Callable[..., Any]:
     return listed
 
 
-def _text_filter(function: Callable[[str], Any]) -> Callable[[Any], Any]:
-    return lambda value: function(str(value))
-
-
 FILTERS: dict[str, Callable[..., Any]] = {
     **{
         name: _as_list(jinja2.filters.FILTERS[name])
-        for name in ("map", "select", "reject", "selectattr", "rejectattr", "unique", "batch", "slice")
+        for name in ("map", "select", "reject", "selectattr", "rejectattr", "batch", "slice")
     },
-    **COLLECTION_FILTERS,
+    **COLLECTION_FILTERS, **TEXT_FILTERS, **QUANTITY_FILTERS,
     "default": _default, "d": _default, "mandatory": _mandatory, "bool": _bool, "ternary": _ternary,
     "to_json": yaml_text.to_json, "to_nice_json": yaml_text.to_nice_json, "from_json": _from_json,
     "to_yaml": yaml_text.to_yaml, "to_nice_yaml": yaml_text.to_nice_yaml,
     "from_yaml": yaml_text.from_yaml, "from_yaml_all": yaml_text.from_yaml_all,
-    "regex_replace": _regex_replace, "regex_search": _regex_search, "regex_findall": _regex_findall,
-    "regex_escape": _text_filter(re.escape),
-    "b64encode": _b64encode, "b64decode": _b64decode,
-    "hash": _hash, "checksum": _hash, "sha1": _hash, "md5": lambda value: _hash(value, "md5"), "to_uuid": _to_uuid,
-    "quote": lambda value: shlex.quote("" if value is None else str(value)),
-    "basename": _text_filter(os.path.basename), "dirname": _text_filter(os.path.dirname),
-    "expanduser": _text_filter(os.path.expanduser), "expandvars": _text_filter(os.path.expandvars),
-    "realpath": _text_filter(os.path.realpath), "normpath": _text_filter(os.path.normpath),
-    "relpath": os.path.relpath, "commonpath": os.path.commonpath, "path_join": _path_join,
-    "splitext": lambda value: list(os.path.splitext(str(value))), "fileglob": _fileglob,  # noqa: PTH122
-    "split": lambda value, sep=None, maxsplit=-1: str(value).split(sep, maxsplit),
-    "comment": _comment, "extract": _extract, "type_debug": _type_debug,
-    "random": _random, "shuffle": _shuffle,
-    "log": lambda value, base=math.e: math.log10(value) if base == 10 else math.log(value, base),
-    "pow": math.pow, "root": lambda value, base=2: math.sqrt(value) if base == 2 else value ** (1 / base),
+    "basename": os.path.basename, "dirname": os.path.dirname, "expanduser": os.path.expanduser,
+    "expandvars": os.path.expandvars, "realpath": os.path.realpath, "normpath": os.path.normpath,
+    "relpath": os.path.relpath, "path_join": _path_join,
+    "commonpath": lambda parts: os.path.commonpath(_paths("commonpath", parts)),
+    "splitext": lambda value: list(os.path.splitext(value)), "fileglob": _fileglob,  # noqa: PTH122
+    "win_basename": ntpath.basename, "win_dirname": ntpath.dirname,
+    "win_splitdrive": lambda value: list(ntpath.splitdrive(value)),
+    "extract": _extract, "type_debug": _type_debug, "unique": _unique, "list": _list,
     "product": _as_list(itertools.product), "permutations": _as_list(itertools.permutations),
     "combinations": _as_list(itertools.combinations),
     "zip": _as_list(zip), "zip_longest": _as_list(itertools.zip_longest),

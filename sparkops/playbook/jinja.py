@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import jinja2
 from jinja2.utils import missing
 
-from sparkops.errors import InputError, SparkopsError, UndefinedName
+from sparkops.errors import InputError, Position, SparkopsError, UndefinedName
 from sparkops.playbook import overrides
 from sparkops.playbook.blame import blame, place_of
 from sparkops.playbook.environment import SCOPE, Environment, concat
@@ -18,7 +19,7 @@ from sparkops.playbook.lazy import LazyDict, LazyList, View, finalize
 from sparkops.playbook.mentions import mentioned, mentioned_in_file
 from sparkops.playbook.template import is_template
 from sparkops.playbook.undefined import Broken, Missing
-from sparkops.project.values import Text
+from sparkops.project.values import Text, position
 from sparkops.project.yaml import read
 
 # What an expression that a user wrote can raise through filters, methods and operators.
@@ -107,10 +108,9 @@ class Engine:
         self.mentioned: dict[tuple[str, bool], frozenset[str]] = {}
         self.others: dict[tuple[Any, ...], Environment] = {}
 
-    def _environment(self, folders: list[Path], literal: bool, options: dict[str, Any] | None = None) -> Environment:
-        environment = Environment(jinja2.FileSystemLoader(folders), literal, options)
-        environment.globals.update(sparkops_engine=self)
-        return environment
+    @staticmethod
+    def _environment(folders: list[Path], literal: bool, options: dict[str, Any] | None = None) -> Environment:
+        return Environment(jinja2.FileSystemLoader(folders), literal, options)
 
     def template(self, text: str, bare: bool = False) -> jinja2.Template:
         """Compiles a template, or with `bare` an expression. Raises InputError."""
@@ -153,6 +153,14 @@ class Engine:
     def evaluate(self, expression: str, names: Mapping[str, Any]) -> Any:
         return self._finished(self.template(expression, bare=True), names, expression)
 
+    def look_up(self, name: str, terms: list[Any], names: Mapping[str, Any], options: dict[str, Any]) -> list[Any]:
+        """The values of a lookup whose terms are rendered already. Raises InputError."""
+        template = self.template("query(sparkops_name, *sparkops_terms, **sparkops_options)", bare=True)
+        given = {"sparkops_name": name, "sparkops_terms": terms, "sparkops_options": options}
+        found = self._finished(template, ChainMap(given, names), "")  # type: ignore[arg-type]
+        assert isinstance(found, list)
+        return found
+
     def render_file(self, path: Path, names: Mapping[str, Any]) -> Any:
         """The native result: None for a file that gives nothing."""
         environment = self.beside(path)
@@ -166,10 +174,10 @@ class Engine:
 
     def beside(self, path: Path) -> Environment:
         """The environment of a file: it finds others beside it, and has the options of its first line."""
-        return self._other(path.parent, overrides.split(read(path))[1])
+        return self._other(path.parent, _options(read(path), str(path)))
 
     def _for(self, text: str) -> Environment:
-        options = overrides.split(text)[1]
+        options = _options(text, position(text))
         return self._other(None, options) if options else self.inline
 
     def _other(self, folder: Path | None, options: dict[str, Any]) -> Environment:
@@ -196,11 +204,18 @@ class Engine:
         return mentioned_in_file(self, path, self.beside(path))
 
 
+def _options(text: str, where: Position | str | None) -> dict[str, Any]:
+    """What a template's first line sets, if it sets anything."""
+    try:
+        return overrides.split(text)[1]
+    except InputError as error:
+        error.where = where
+        raise
+
+
 def _ended_like(result: Any, source: str) -> Any:
     """A text gets the last newlines of its template back: Jinja drops one, and one after a block."""
     if not isinstance(result, str):
         return result
     missing_newlines = (len(source) - len(source.rstrip("\n"))) - (len(result) - len(result.rstrip("\n")))
     return result + "\n" * missing_newlines if missing_newlines > 0 else result
-
-

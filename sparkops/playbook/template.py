@@ -26,6 +26,9 @@ class Omit:
     def __repr__(self) -> str:
         return "omit"
 
+    def __str__(self) -> str:
+        raise TypeError("'omit' leaves an argument out; it cannot be part of a text")
+
     def __reduce__(self) -> str:
         return "OMIT"
 
@@ -37,7 +40,9 @@ def is_template(value: object) -> bool:
     """Whether a value is text with a Jinja expression, statement or comment; `!unsafe` text never is."""
     if not isinstance(value, str) or isinstance(value, Unsafe):
         return False
-    return "{{" in value or "{%" in value or "{#" in value or value.startswith("#jinja2:")
+    if "{" in value and ("{{" in value or "{%" in value or "{#" in value):
+        return True
+    return value.startswith("#jinja2:")
 
 
 class Templar:
@@ -101,6 +106,10 @@ class Templar:
             hint="compare it, or convert it with '| bool'; '| length > 0' tells whether a list or text is empty",
         )
 
+    def expression(self, text: str, names: Mapping[str, Any]) -> Any:
+        """The value of a bare expression. Raises UndefinedName and InputError."""
+        return self._engine.evaluate(text, names)
+
     def render_file(self, path: Path, names: Mapping[str, Any]) -> str:
         """A template file's text (trim_blocks; the file's last newline kept, an included file's not).
 
@@ -110,6 +119,14 @@ class Templar:
         """
         result = self._engine.render_file(path, names)
         return "" if result is None or result is OMIT else str(result)
+
+    def query(self, name: str, terms: list[Any], names: Mapping[str, Any], **options: Any) -> list[Any]:
+        """What `with_<name>: terms` loops over: the values of that lookup. `terms` are rendered.
+
+        options: those of the lookup; for first_found `folder`, where the module's files lie (files, templates, vars).
+        Raises InputError.
+        """
+        return self._engine.look_up(name, terms, names, options)
 
     def names(self, value: Any, names: Mapping[str, Any] | None = None) -> set[str]:
         """The names that rendering `value` may use; with `names`, also those that their templates use in turn."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import operator
+import math
+import os.path
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import urlparse
 
-from packaging.version import InvalidVersion, Version
+from jinja2 import Undefined
 
 from sparkops.errors import InputError
+from sparkops.playbook.text_filters import flags
+from sparkops.playbook.undefined import Broken
+from sparkops.playbook.versions import version
 
 
 def _flag(name: str) -> Callable[[Any], bool]:
@@ -35,8 +40,7 @@ def _changed(result: Any) -> bool:
 
 def _regex(method: str) -> Callable[..., bool]:
     def test(value: Any, pattern: str = "", ignorecase: bool = False, multiline: bool = False) -> bool:
-        flags = (re.IGNORECASE if ignorecase else 0) | (re.MULTILINE if multiline else 0)
-        return getattr(re.compile(pattern, flags), method)(str(value)) is not None
+        return getattr(re.compile(pattern, flags(ignorecase, multiline)), method)(str(value)) is not None
 
     return test
 
@@ -45,41 +49,6 @@ def _regex_any(
     value: Any, pattern: str = "", ignorecase: bool = False, multiline: bool = False, match_type: str = "search"
 ) -> bool:
     return _regex(match_type)(value, pattern, ignorecase, multiline)
-
-
-_OPERATORS = {
-    "==": operator.eq, "=": operator.eq, "eq": operator.eq, "!=": operator.ne, "<>": operator.ne, "ne": operator.ne,
-    "<": operator.lt, "lt": operator.lt, "<=": operator.le, "le": operator.le,
-    ">": operator.gt, "gt": operator.gt, ">=": operator.ge, "ge": operator.ge,
-}  # fmt: skip
-
-
-def version(
-    value: Any, other: Any, op: str = "eq", strict: bool | None = None, version_type: str | None = None
-) -> bool:
-    """Compares versions number by number; version_type pep440 (or semver) where suffixes have an order."""
-    if op not in _OPERATORS:
-        raise InputError(f"'is version' has no operator {op!r}", hint=f"one of {', '.join(_OPERATORS)}")
-    for text in (value, other):
-        if text is None or not str(text):
-            raise InputError("'is version' compares two versions, and one of these is empty")
-    compare = _OPERATORS[op]
-    if version_type in ("pep440", "semver", "semantic", "strict") or strict:
-        try:
-            return bool(compare(Version(str(value)), Version(str(other))))
-        except InvalidVersion as error:
-            raise InputError(str(error)) from None
-    if version_type not in (None, "loose"):
-        raise InputError(f"'is version' has no version_type {version_type!r}", hint="loose, strict, semver or pep440")
-    try:
-        return bool(compare(_loose(str(value)), _loose(str(other))))
-    except TypeError:
-        raise InputError(f"the versions {value!r} and {other!r} have no order: a number meets a letter") from None
-
-
-def _loose(text: str) -> list[int | str]:
-    pieces = re.split(r"(\d+|[a-z]+|\.)", text)
-    return [int(piece) if piece.isdigit() else piece for piece in pieces if piece and piece != "."]
 
 
 def _boolean(value: Any, convert_bool: bool = False) -> bool:
@@ -91,11 +60,38 @@ def _boolean(value: Any, convert_bool: bool = False) -> bool:
 
 
 def _defined(value: Any) -> bool:
-    from sparkops.playbook.jinja import Broken, Missing
-
     if isinstance(value, Broken):
         value._fail_with_undefined_error()
-    return not isinstance(value, Missing)
+    return not isinstance(value, Undefined)
+
+
+def _timed_out(result: Any) -> bool:
+    _flag("timedout")(result)
+    timeout = result.get("timedout")
+    return bool(timeout and timeout["period"])
+
+
+def _uri(value: Any, schemes: Any = None) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        scheme = urlparse(value).scheme
+    except ValueError:
+        return False
+    return not schemes or scheme in schemes
+
+
+def _url(value: Any, schemes: Any = None) -> bool:
+    return _uri(value, schemes) and bool(urlparse(value).netloc or urlparse(value).scheme == "file")
+
+
+def _not_a_number(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _both(name: str, test: Callable[..., bool]) -> dict[str, Callable[..., bool]]:
+    """A test of a path on the controller under its two names."""
+    return {name: test, f"is_{name}": test}
 
 
 TESTS: dict[str, Callable[..., Any]] = {
@@ -111,4 +107,11 @@ TESTS: dict[str, Callable[..., Any]] = {
     "superset": lambda a, b: set(a) >= set(b), "issuperset": lambda a, b: set(a) >= set(b),
     "contains": lambda container, item: item in container,
     "defined": _defined, "undefined": lambda value: not _defined(value),
+    "timedout": _timed_out,
+    "nan": _not_a_number, "isnan": _not_a_number,
+    "uri": _uri, "url": _url, "urn": lambda value: _uri(value, ("urn",)),
+    **_both("file", lambda path: isinstance(path, str) and os.path.isfile(path)),  # noqa: PTH113  (not a descriptor)
+    **_both("link", os.path.islink), **_both("abs", os.path.isabs),
+    **_both("mount", os.path.ismount), **_both("same_file", os.path.samefile),
+    "directory": os.path.isdir, "is_dir": os.path.isdir, "exists": os.path.exists, "link_exists": os.path.lexists,
 }  # fmt: skip

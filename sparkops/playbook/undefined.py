@@ -39,6 +39,10 @@ class Missing(StrictUndefined):
     def __getitem__(self, key: Any) -> Any:
         return self
 
+    def __repr__(self) -> str:
+        # So that no list's text has "Undefined" in it.
+        self._fail_with_undefined_error()
+
 
 class Broken(Missing):
     """A variable whose template failed for another reason than an undefined name: no default replaces it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date, time
 from typing import Any
 
 import yaml
@@ -12,8 +13,11 @@ from sparkops.playbook.lazy import finalize
 from sparkops.project.values import plain
 from sparkops.project.yaml import loads
 
+# libyaml's, where it is: it ends a lone text without "...".
+_Base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
-class _Dumper(yaml.SafeDumper):
+
+class _Dumper(_Base):  # type: ignore[misc]
     """Writes the values that know their positions as what they are, and repeats a value rather than alias it."""
 
     def ignore_aliases(self, _: Any) -> bool:
@@ -25,7 +29,13 @@ _Dumper.add_multi_representer(int, lambda dumper, number: dumper.represent_int(i
 
 
 def to_json(value: Any, **options: Any) -> str:
-    return json.dumps(finalize(value), **options)
+    return json.dumps(finalize(value), default=_moment, **options)
+
+
+def _moment(value: Any) -> str:
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
 def to_nice_json(value: Any, indent: int = 4, sort_keys: bool = True, **options: Any) -> str:
@@ -34,7 +44,10 @@ def to_nice_json(value: Any, indent: int = 4, sort_keys: bool = True, **options:
 
 def to_yaml(value: Any, default_flow_style: bool | None = None, **options: Any) -> str:
     options = {"allow_unicode": True, "default_flow_style": default_flow_style, **options}
-    return str(yaml.dump(finalize(value), Dumper=_Dumper, **options))
+    try:
+        return str(yaml.dump(finalize(value), Dumper=_Dumper, **options))
+    except yaml.YAMLError as error:
+        raise InputError(f"this has no form in YAML: {error}") from None
 
 
 def to_nice_yaml(value: Any, indent: int = 4, **options: Any) -> str:
@@ -43,11 +56,13 @@ def to_nice_yaml(value: Any, indent: int = 4, **options: Any) -> str:
 
 def from_yaml(text: Any) -> Any:
     """The value of YAML text: data, whatever it holds, and never a template."""
-    return plain(loads(text, "from_yaml")) if isinstance(text, str) else text
+    return plain(loads(str(text), "from_yaml")) if isinstance(text, str) else text
 
 
 def from_yaml_all(text: Any) -> list[Any]:
+    if text is None:
+        return []
     try:
-        return list(yaml.safe_load_all(text or ""))
+        return list(yaml.safe_load_all(str(text))) if isinstance(text, str) else text
     except yaml.YAMLError as error:
         raise InputError(f"'from_yaml_all': {error}") from None

@@ -1,4 +1,4 @@
-"""The worker: ansible-core's Templar over the cases that come as JSON on stdin. Run as a script, never imported.
+"""The worker: ansible-core's Templar over the cases that come as JSON on stdin. Run with -m, never imported.
 
 stdin:  {"folder": the playbook's folder, "variables": a YAML file, "cases": [{"kind", "text"}]}, kind being template
         (a task's value), condition (a `when`) or file (a template file's name).
@@ -15,7 +15,8 @@ from typing import Any
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import init_plugin_loader
 from ansible.template import Templar, trust_as_template
-from typed import typed
+
+from tests.differential.typed import typed
 
 
 def answer(loader: Any, variables: dict[str, Any], kind: str, text: str) -> Any:
@@ -43,11 +44,13 @@ def main() -> None:
     loader.set_basedir(given["folder"])
     variables = loader.load_from_file(given["variables"], trusted_as_template=True)
     variables["ansible_search_path"] = [given["folder"]]
+    # As VariableManager.get_vars does.
+    variables["vars"] = dict(variables)
     answers = []
     for case in given["cases"]:
         try:
             answers.append({"value": typed(answer(loader, dict(variables), case["kind"], case["text"]))})
-        except Exception as error:  # noqa: BLE001  (whatever Ansible raises, it refused)
+        except Exception as error:
             answers.append({"error": f"{type(error).__name__}: {error}"})
     json.dump(answers, sys.stdout)
 

@@ -16,7 +16,8 @@ import pytest
 import yaml
 
 from sparkops.errors import SparkopsError
-from sparkops.playbook.template import Templar
+from sparkops.playbook.environment import plugins
+from sparkops.playbook.template import OMIT, Templar
 from sparkops.project.values import Text
 from sparkops.project.yaml import load
 from tests.differential.typed import typed
@@ -24,7 +25,7 @@ from tests.differential.typed import typed
 HERE = Path(__file__).parent
 FOLDER = HERE / "jinja"
 VARIABLES = FOLDER / "variables.yml"
-WORKER = HERE / "ansible_jinja.py"
+WORKER = "tests.differential.ansible_jinja"
 DIFFERENCES: dict[str, dict[str, str]] = yaml.safe_load((HERE / "differences.yml").read_text("utf-8")).get("jinja", {})
 ENVIRONMENT = {"SPARKOPS_DIFF": "value", "TZ": "UTC", "ANSIBLE_NOCOLOR": "1", "ANSIBLE_DEPRECATION_WARNINGS": "0"}
 
@@ -35,6 +36,34 @@ def _lines(name: str) -> list[str]:
     text = (FOLDER / name).read_text(encoding="utf-8")
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
+
+# Every filter and test on values of every kind. Ansible's sets have no order; three grow without bound on a text.
+VALUES = (
+    "number",
+    "ratio",
+    "text",
+    "empty",
+    "nothing",
+    "yes_word",
+    "numbers",
+    "people",
+    "map",
+    "empty_list",
+    "date",
+    "nowhere",
+)
+UNORDERED = {"union", "intersect", "difference", "symmetric_difference"}
+UNTRIED = {"random", "shuffle", "permutations", "combinations", "password_hash", "combine", "b64decode"}
+PLUGINS = {kind: [name for name in plugins(kind) if name.isidentifier()] for kind in ("filter", "test")}
+MATRIX: list[Case] = [
+    ("template", f"{{{{ {value} {text} }}}}")
+    for value in VALUES
+    for text in (
+        *(f"| {name}" for name in PLUGINS["filter"] if name not in UNTRIED),
+        *(f"| {name}([3])" for name in PLUGINS["filter"] if name not in UNTRIED | UNORDERED),
+        *(f"is {name}" for name in PLUGINS["test"]),
+    )
+]
 
 CASES: list[Case] = [
     *(("template", f"{{{{ {line} }}}}") for line in _lines("expressions.txt")),
@@ -48,18 +77,19 @@ CASES: list[Case] = [
 def theirs(tmp_path_factory: pytest.TempPathFactory) -> dict[Case, Any]:
     """What ansible-core answers to all cases, from one process."""
     home = tmp_path_factory.mktemp("ansible")
-    cases = [{"kind": kind, "text": text} for kind, text in CASES]
+    cases = [{"kind": kind, "text": text} for kind, text in (*CASES, *MATRIX)]
     given = json.dumps({"folder": str(FOLDER), "variables": str(VARIABLES), "cases": cases})
     run = subprocess.run(
-        [sys.executable, str(WORKER)],
+        [sys.executable, "-m", WORKER],
         input=given,
         capture_output=True,
         text=True,
         encoding="utf-8",
         check=True,
+        cwd=HERE.parents[1],
         env={**os.environ, **ENVIRONMENT, "ANSIBLE_HOME": str(home), "ANSIBLE_LOCAL_TEMP": str(home / "tmp")},
     )
-    return dict(zip(CASES, json.loads(run.stdout), strict=True))
+    return dict(zip((*CASES, *MATRIX), json.loads(run.stdout), strict=True))
 
 
 @pytest.fixture(scope="session")
@@ -76,7 +106,9 @@ def ours(names: Any, kind: str, text: str) -> Any:
             return {"value": typed(templar.truth(Text(text), names))}
         if kind == "file":
             return {"value": typed(templar.render_file(FOLDER / "templates" / text, names))}
-        return {"value": typed(templar.render(Text(text), names))}
+        value = templar.render(Text(text), names)
+        # Templar leaves it to its caller what a value that is left out means.
+        return {"error": "omitted"} if value is OMIT else {"value": typed(value)}
     except SparkopsError as error:
         return {"error": str(error)}
 
@@ -95,6 +127,15 @@ def test_as_ansible_does(
         assert DIFFERENCES[text]["ours"] in outcome, outcome
     else:
         assert same, f"\nAnsible: {expected}\nsparkops: {found}"
+
+
+def test_every_filter_and_test_on_every_kind_of_value(theirs: dict[Case, Any], names: Any) -> None:
+    different = []
+    for kind, text in MATRIX:
+        expected, found = theirs[kind, text], json.loads(json.dumps(ours(names, kind, text)))
+        if ("error" in expected) != ("error" in found) or expected.get("value") != found.get("value"):
+            different.append(f"{text}\n  Ansible: {expected}\n  sparkops: {found}")
+    assert not different, "\n".join(different)
 
 
 def test_the_listed_differences_are_cases() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date, datetime
 from typing import Any
 
-PLAIN = (bool, int, float, str, type(None))
+PLAIN = (bool, int, float, str)
 
 
 def typed(value: Any) -> Any:
@@ -18,5 +19,9 @@ def typed(value: Any) -> Any:
         return ["set", sorted((typed(item) for item in value), key=repr)]
     for kind in PLAIN:
         if isinstance(value, kind):
-            return [kind.__name__, value if value is None else repr(kind(value)) if kind is float else kind(value)]
+            return [kind.__name__, repr(value) if kind is float else kind(value)]
+    if value is None:
+        return ["NoneType", None]
+    if isinstance(value, date):
+        return ["datetime" if isinstance(value, datetime) else "date", value.isoformat()]
     return [type(value).__name__, str(value)]

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.leaks import Watch
-from tests.e2e.nodes import Done, Nodes, lab
-
-# sudo on spark-2 asks for it; on spark-1 it asks for none.
-PASSWORD = "open, sesame'7"
-VERBS = (("provision", "--all-nodes"), ("deploy", "fp8", "--all-nodes"), ("purge-cache",))
-
-
-@dataclass(frozen=True)
-class First:
-    """The three commands on bare nodes, one after the other."""
-
-    runs: list[Done]
-    watch: Watch
+from tests.e2e.nodes import PASSWORD, VERBS, First, Nodes, lab
 
 
 @pytest.fixture(scope="session")

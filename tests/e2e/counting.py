@@ -21,9 +21,8 @@ class Counted(Session):
     """A session whose channel counts each read that comes after something was written: a wait for the node."""
 
     def __init__(self, channel: Any, preamble: bytes, host: str) -> None:
-        super().__init__(Turns(channel), preamble, host)
-        self.host = host
-        self.turns = self._channel
+        self.host, self.turns = host, Turns(channel)
+        super().__init__(self.turns, preamble, host)
         SESSIONS.append(self)
 
 

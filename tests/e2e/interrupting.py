@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.e2e.nodes import STATE, Nodes, eventually
+from tests.e2e.nodes import ROOT, STATE, Nodes, eventually
 
 # What an executor has in its argv; a job has it too, and a session of its own.
 EXECUTOR = "sparkops boot"
@@ -40,7 +40,12 @@ class Started:
         self._log = log
         with log.open("wb") as out:
             self.process = subprocess.Popen(
-                nodes.argv("--json", *words), stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+                nodes.argv("--json", *words),
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
             )
 
     @property
@@ -95,6 +100,6 @@ def _serves(path: Path, nodes: Nodes) -> bool:
     return os.fsencode(nodes.dir / "wheels") in words
 
 
-def executors(nodes: Nodes, node: str) -> str:
-    """The executors on a node that are no detached jobs, one a line."""
-    return nodes.on(node, "python3", "-c", EXECUTORS)
+def no_executor_stays(nodes: Nodes, node: str, seconds: float = 5) -> None:
+    """Wait until a node runs no executor, but for detached jobs."""
+    eventually(lambda: not nodes.on(node, "python3", "-c", EXECUTORS), seconds)

@@ -13,9 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.leaks import Watch
+
+ROOT = Path(__file__).parents[2]
 SPARKOPS = [sys.executable, "-m", "sparkops.cli.main"]
 STATE = "/home/spark/.local/share/sparkops"
 SECONDS = 120
+# sudo on spark-2 asks for it; on spark-1 it asks for none.
+PASSWORD = "open, sesame'7"
+VERBS = (("provision", "--all-nodes"), ("deploy", "fp8", "--all-nodes"), ("purge-cache",))
+MODEL = "Qwen/Qwen3.6-35B-A3B-FP8"
 
 ASK = """
 import json, sys, urllib.request
@@ -62,6 +69,14 @@ class Done:
         """The one task that failed on a node."""
         (failed,) = [task for task in self.tasks(node) if task["state"] == "failed"]
         return failed
+
+
+@dataclass(frozen=True)
+class First:
+    """The three commands on bare nodes, one after the other, and who had the password meanwhile."""
+
+    runs: list[Done]
+    watch: Watch
 
 
 @dataclass(frozen=True)
@@ -114,7 +129,7 @@ class Nodes:
 
 def command(argv: list[str], stdin: str = "", check: bool = False) -> Done:
     """Run a command to its end."""
-    done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=SECONDS)
+    done = subprocess.run(argv, cwd=ROOT, input=stdin, capture_output=True, text=True, timeout=SECONDS)
     assert not check or done.returncode == 0, done.stdout + done.stderr
     return Done(done.returncode, done.stdout, done.stderr)
 
@@ -124,7 +139,7 @@ def lab(folder: Path, count: int = 2, driver: str = "nspawn", *words: str, **env
     """A lab that is up."""
     nodes = Nodes(folder)
     argv = [*SPARKOPS, "lab", "up", "--dir", str(folder), "--driver", driver, "--nodes", str(count), *words]
-    done = subprocess.run(argv, env={**os.environ, **environment}, capture_output=True, text=True)
+    done = subprocess.run(argv, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     try:
         yield nodes

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.nodes import Nodes, eventually
+from tests.e2e.nodes import MODEL, Nodes, eventually
 
 pytestmark = pytest.mark.lab
 
-MODEL = "Qwen/Qwen3.6-35B-A3B-FP8"
 DRIVER = "/etc/sparkops-lab/driver"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e.nodes import Nodes, lab
+from tests.e2e.nodes import ROOT, Nodes, lab
 
 pytestmark = pytest.mark.lab
 
@@ -48,7 +48,7 @@ def test_patched_it_serves_and_the_original_is_kept(defect: Nodes) -> None:
 
 @pytest.mark.parametrize("extra", ["{}", '{"env": {"SPARKOPS_LAB_DEFECT": "seed001"}}'], ids=["the lab's", "-e"])
 def test_unpatched_it_does_not_serve_and_the_journal_says_why(defect: Nodes, tmp_path: Path, extra: str) -> None:
-    recipe = yaml.safe_load(Path("sparkops/recipes/recipes/bf16.yml").read_text())
+    recipe = yaml.safe_load((ROOT / "sparkops/recipes/recipes/bf16.yml").read_text())
     recipe["patches"] = [{"name": NAME, "when": "never"}]
     (tmp_path / "recipes").mkdir()
     (tmp_path / "recipes/bf16.yml").write_text(yaml.safe_dump(recipe))
@@ -56,7 +56,9 @@ def test_unpatched_it_does_not_serve_and_the_journal_says_why(defect: Nodes, tmp
     try:
         run = defect.sparkops(*words, "-e", extra, rc=1)
     finally:
-        defect.on("spark-1", "sh", "-c", "systemctl disable --now sparkops-unpatched; rm -r /opt/sparkops/releases/unp*")
+        defect.on(
+            "spark-1", "sh", "-c", "systemctl disable --now sparkops-unpatched; rm -r /opt/sparkops/releases/unp*"
+        )
     failed = run.failure("spark-1")
     assert failed["module"] in ("systemd_unit", "http_ready")
     assert MISSING in failed["msg"]

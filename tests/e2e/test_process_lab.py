@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.e2e.conftest import VERBS
-from tests.e2e.nodes import Nodes, lab
+from tests.e2e.nodes import MODEL, VERBS, Nodes, lab
 
 # The lab fetches uv's wheel, once.
 pytestmark = pytest.mark.network
-
-MODEL = "Qwen/Qwen3.6-35B-A3B-FP8"
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +61,3 @@ def test_the_three_verbs_a_streamed_answer_and_again(simulated: Nodes) -> None:
     for verb in VERBS:
         assert simulated.sparkops(*verb).count("changed") == {"spark-1": 0, "spark-2": 0}
     assert files(simulated) == before
-
-
-def test_the_lab_says_that_its_nodes_are_simulated(tmp_path: Path) -> None:
-    from tests.e2e.nodes import SPARKOPS, command
-
-    folder = tmp_path / "lab"
-    try:
-        done = command([*SPARKOPS, "lab", "up", "--dir", str(folder), "--driver", "process", "--nodes", "1"])
-        assert "simulated" in done.out + done.err
-    finally:
-        command([*SPARKOPS, "lab", "down", "--dir", str(folder)])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.nodes import SPARKOPS, Nodes, eventually
+from tests.e2e.nodes import ROOT, SPARKOPS, Nodes, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -62,7 +62,7 @@ def test_a_file_that_a_process_maps_is_named(big: Nodes) -> None:
     purge = ("purge-cache", "spark-1", "--path", FOLDER)
     user = ("runuser", "-u", "spark", "--", "python3", "-c", HOLD)
     argv = [*SPARKOPS, "lab", "exec", "--dir", str(big.dir), "spark-1", "--", *user]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as holder:
+    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True) as holder:
         try:
             assert holder.stdout
             assert holder.stdout.readline() == "held\n"

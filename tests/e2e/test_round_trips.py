@@ -30,7 +30,7 @@ def loud(nodes: Nodes) -> Iterator[Nodes]:
 
 
 def logged(nodes: Nodes, node: str) -> list[str]:
-    return nodes.on(node, "journalctl", "-u", "ssh", "--no-pager", "-o", "cat").splitlines()
+    return nodes.on(node, "journalctl", "-t", "sshd", "--no-pager", "-o", "cat").splitlines()
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def logged(nodes: Nodes, node: str) -> list[str]:
 def test_a_converged_run(loud: Nodes, tmp_path: Path, password_file: str, most: int, words: tuple[str, ...]) -> None:
     before = {node: len(logged(loud, node)) for node in NODES}
     run = ["--json", "-i", str(loud.inventory), *words, "--become-password-file", password_file]
-    done = command(loud.inside(sys.executable, counting.__file__, str(tmp_path / "counts"), *run))
+    done = command(loud.inside(sys.executable, "-m", counting.__name__, str(tmp_path / "counts"), *run))
     assert done.rc == 0, done.err
     assert done.count("changed") == {"spark-1": 0, "spark-2": 0}
     counts = json.loads((tmp_path / "counts").read_text())

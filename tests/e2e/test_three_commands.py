@@ -8,15 +8,13 @@ import time
 
 import pytest
 
-from tests.e2e.conftest import VERBS, First
 from tests.e2e.leaks import Watch
 from tests.e2e.listing import differences, listing
-from tests.e2e.nodes import Nodes, eventually
+from tests.e2e.nodes import MODEL, VERBS, First, Nodes, eventually
 
 pytestmark = pytest.mark.lab
 
 NODES = ("spark-1", "spark-2")
-MODEL = "Qwen/Qwen3.6-35B-A3B-FP8"
 
 
 def test_the_first_run_changes_both_nodes_and_they_serve(nodes: Nodes, first: First) -> None:

@@ -144,6 +144,7 @@ def test_hosts_can_be_pickled(tmp_path: Path) -> None:
         ("all:\n  children: {a: {children: {all: }}}\n", 2, 29, "circle", None),
         ("all:\n  children: {a: {children: {b: {children: {a: }}}}}\n", 2, 44, "circle", None),
         ("all:\n  children: {a: {children: {a: }}}\n", 2, 29, "itself", None),
+        ("a: {children: {all: }}\n", 1, 16, "'all'", None),
         ("all:\n  hosts:\n    w[3:1]:\n", 3, 5, "after", None),
         ("all:\n  hosts:\n    10:\n", 3, 5, "10", "quote it"),
         ("all:\n  hosts:\n    -x:\n", 3, 5, "'-x'", None),
@@ -171,10 +172,9 @@ def test_sources_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such inventory") as caught:
         load(["spark-1"])
     assert caught.value.hint and "spark-1," in caught.value.hint
-    with pytest.raises(InputError, match="empty"):
-        inventory(tmp_path, "")
-    with pytest.raises(InputError, match=r"yml"):
-        load([str(written(tmp_path / "hosts.ini", "[a]\n"))])
+    assert not inventory(tmp_path, "").hosts
+    with pytest.raises(InputError, match="TOML"):
+        load([str(written(tmp_path / "hosts.toml", "[a]\n"))])
     with pytest.raises(InputError, match="host name"):
         load(["-oProxyCommand=x,"])
 
@@ -184,3 +184,28 @@ def test_wrong_vars_files_have_a_position(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="mapping") as caught:
         inventory(tmp_path)
     assert caught.value.where == Position(str(file), 1, 1)
+
+
+def test_this_machine_has_the_variables_of_all(tmp_path: Path) -> None:
+    source = written(
+        tmp_path / "hosts.yml", "all: {hosts: {x: }, vars: {a: inline, b: inline, ansible_connection: ssh}}\n"
+    )
+    written(tmp_path / "group_vars" / "all.yml", "b: file\nc: file\n")
+    written(tmp_path / "group_vars" / "ungrouped.yml", "not: read\n")
+    written(tmp_path / "host_vars" / "localhost.yml", "c: host\n")
+    host = load([str(source)]).host("localhost")
+    assert [host.vars.get(name) for name in "abc"] == ["inline", "file", "host"]
+    assert (host.vars["ansible_connection"], host.vars["group_names"]) == ("local", [])
+    assert "not" not in host.vars
+
+
+def test_folders_that_cannot_be_read_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "inv").mkdir()
+
+    def refuse(self: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(InputError, match="Permission denied") as caught:
+        load([str(tmp_path / "inv")])
+    assert caught.value.where == str(tmp_path / "inv")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkops.inventory.groups import Sources
-from sparkops.inventory.merge import merge
+from sparkops.inventory.merge import Merger
 
 NAMES = ["a", "b", "c", "d", "e"]
 variables = st.dictionaries(st.sampled_from(["x", "y"]), st.integers(0, 99))
@@ -41,7 +41,7 @@ def depth(sources: Sources, name: str) -> int:
 
 @given(trees())
 def test_the_strongest_layer_that_has_a_variable_gives_it(sources: Sources) -> None:
-    for name, host in merge(sources, []).items():
+    for name, host in Merger(sources, []).hosts().items():
         inside = [group for group in sources.groups.values() if name in sources.members(group.name)]
         ranked = sorted(inside, key=lambda group: (depth(sources, group.name), group.priority, group.name))
         for variable in ("x", "y"):

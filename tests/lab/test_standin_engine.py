@@ -119,7 +119,7 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         venv = lab / name
         uv = [sys.executable, "-m", "uv", "--cache-dir", str(lab / "uv")]
         subprocess.run([*uv, "venv", "-q", "-p", sys.executable, venv], check=True)
-        where = ["--no-index", "--find-links", lab / "wheels", "-p", venv / "bin/python"]
+        where: list[str | Path] = ["--no-index", "--find-links", lab / "wheels", "-p", venv / "bin/python"]
         lock = lab / "engines/vllm-0.24.0.lock"
         subprocess.run([*uv, "pip", "install", "-q", *where, "--require-hashes", "-r", lock], check=True)
         commands[name] = venv / "bin/vllm"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +99,10 @@ def test_rpm_systems(node: Any, apply: Any, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(node, "which", lambda name: None if name == "apt-get" else which(name))
     assert apply("package", name=["jq"]).state == "ok"
     assert apply("package", check=True, name=["jq", "ninja-build"]).result["packages"] == ["ninja-build"]
-    monkeypatch.setattr(dnf.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(Failure, match="become: true"):
         apply("package", name=["ninja-build"])
-    monkeypatch.setattr(dnf.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     done = apply("package", name=["jq", "ninja-build"])
     assert (done.state, done.msg) == ("changed", "install ninja-build")
     assert Path(node.home, "dnf").read_text() == "-y -q install ninja-build\n"

@@ -66,7 +66,7 @@ def test_a_unit_s_life(folder: Path, user: str, scope: str, target: str) -> None
     other = node.task("systemd_unit", **args)
     assert "restarted (its unit changed)" in other["result"]["actions"], other
     assert node.task("systemd_unit", **args)["state"] == "ok"
-    gone = {"name": "sleeper", "scope": scope, "state": "absent"}
+    gone: dict[str, Any] = {"name": "sleeper", "scope": scope, "state": "absent"}
     assert node.task("systemd_unit", **gone)["state"] == "changed"
     assert node.task("systemd_unit", **gone)["state"] == "ok"
 
@@ -97,7 +97,7 @@ def test_a_unit_that_systemd_refuses(root: OnNode) -> None:
 
 
 def test_packages(root: OnNode, spark: OnNode) -> None:
-    args = {"name": ["ninja-build", "gcc", "sudo"]}
+    args: dict[str, Any] = {"name": ["ninja-build", "gcc", "sudo"]}
     assert spark.task("package", check=True, **args)["state"] == "changed"
     assert "become: true" in spark.task("package", **args)["msg"]
     done = root.task("package", **args)

@@ -176,7 +176,7 @@ def test_an_error_stands_where_the_template_is(tmp_path: Path) -> None:
             Templar().render(args[key], {})
         assert caught.value.where == Position(str(path), *place)
     with pytest.raises(InputError) as wrong:
-        Templar().render(loads("a: '{{ \"x\" | bool }}'", "p.yml"), {})
+        Templar().render(loads("a: '{{ [1] | combine({}) }}'", "p.yml"), {})
     assert wrong.value.where == Position("p.yml", 1, 4)
 
 

@@ -147,7 +147,7 @@ def test_scope_all(tmp_path: Path, apply: Any, monkeypatch: pytest.MonkeyPatch, 
 
     drop = tmp_path / "drop_caches"
     monkeypatch.setattr(page_cache, "DROP_CACHES", str(drop))
-    monkeypatch.setattr(page_cache.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(page_cache, "meminfo", lambda: {"Cached": cached, "Shmem": 0, "Mapped": 0, "MemFree": 1})
     wanted = "changed" if cached > MIB else "ok"
     assert apply("page_cache", check=True, scope="all").state == wanted

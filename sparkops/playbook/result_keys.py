@@ -1,0 +1,49 @@
+"""Which keys a module's result has, read from its source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+_MAKERS = ("ok", "changed", "skipped", "unknown")
+
+
+def result_keys(tree: ast.Module) -> list[str]:
+    """The keys that `Outcome.ok(...)` and its kind, and `Failure(...)`, are given, in order.
+
+    Those in a mapping that is spread into them (`**said`) count when it is written out in this file.
+    """
+    keys: list[str] = []
+    spread: list[str] = []
+    for call in ast.walk(tree):
+        if not (isinstance(call, ast.Call) and _makes_a_result(call.func)):
+            continue
+        keys += [keyword.arg for keyword in call.keywords if keyword.arg]
+        spread += [
+            keyword.value.id for keyword in call.keywords if isinstance(keyword.value, ast.Name) and not keyword.arg
+        ]
+    for name in dict.fromkeys(spread):
+        keys += [key for node in ast.walk(tree) for key in _written(node, name)]
+    return [key for key in dict.fromkeys(keys) if key != "diff"]
+
+
+def _makes_a_result(function: ast.expr) -> bool:
+    if isinstance(function, ast.Attribute):
+        return function.attr in _MAKERS and _is(function.value, "Outcome")
+    return _is(function, "Failure")
+
+
+def _written(node: ast.AST, name: str) -> Iterator[str]:
+    """The keys that a mapping of that name gets here: by a literal, `name["key"] = ...` or `name.update(key=...)`."""
+    if isinstance(node, (ast.Assign, ast.AnnAssign)):
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            if _is(target, name) and isinstance(node.value, ast.Dict):
+                yield from (str(key.value) for key in node.value.keys if isinstance(key, ast.Constant))
+            if isinstance(target, ast.Subscript) and _is(target.value, name) and isinstance(target.slice, ast.Constant):
+                yield str(target.slice.value)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is(node.func.value, name):
+        yield from (keyword.arg for keyword in node.keywords if keyword.arg and node.func.attr == "update")
+
+
+def _is(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
