@@ -70,6 +70,8 @@ def flatten(items: list[Any], levels: int | None = None, skip_nulls: bool = True
 
 def subelements(items: Any, path: Any, skip_missing: bool = False) -> list[tuple[Any, Any]]:
     """(item, element) for each element of the list that `path` ("a.b") names in each item."""
+    if not isinstance(items, (list, tuple, Mapping)):
+        raise InputError(f"'subelements' takes a list or a mapping, not {items!r}")
     found: list[tuple[Any, Any]] = []
     for item in items.values() if isinstance(items, Mapping) else items:
         elements = item
@@ -89,6 +91,8 @@ def subelements(items: Any, path: Any, skip_missing: bool = False) -> list[tuple
 
 
 def rekey_on_member(data: Any, key: str, duplicates: str = "error") -> dict[Any, Any]:
+    if isinstance(data, str):
+        raise InputError(f"'rekey_on_member' takes a list or a mapping, not {data!r}")
     result: dict[Any, Any] = {}
     for item in data.values() if isinstance(data, Mapping) else data:
         if item[key] in result and duplicates == "error":

@@ -89,6 +89,11 @@ def _not_a_number(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
+def _named(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """A test of a path by its name; a number would be an open file's."""
+    return lambda path: not isinstance(path, int) and test(path)
+
+
 def _both(name: str, test: Callable[..., bool]) -> dict[str, Callable[..., bool]]:
     """A test of a path on the controller under its two names."""
     return {name: test, f"is_{name}": test}
@@ -110,8 +115,8 @@ TESTS: dict[str, Callable[..., Any]] = {
     "timedout": _timed_out,
     "nan": _not_a_number, "isnan": _not_a_number,
     "uri": _uri, "url": _url, "urn": lambda value: _uri(value, ("urn",)),
-    **_both("file", lambda path: isinstance(path, str) and os.path.isfile(path)),  # noqa: PTH113  (not a descriptor)
-    **_both("link", os.path.islink), **_both("abs", os.path.isabs),
+    **_both("file", _named(os.path.isfile)), **_both("link", os.path.islink), **_both("abs", os.path.isabs),
     **_both("mount", os.path.ismount), **_both("same_file", os.path.samefile),
-    "directory": os.path.isdir, "is_dir": os.path.isdir, "exists": os.path.exists, "link_exists": os.path.lexists,
+    "directory": _named(os.path.isdir), "is_dir": _named(os.path.isdir),
+    "exists": _named(os.path.exists), "link_exists": os.path.lexists,
 }  # fmt: skip

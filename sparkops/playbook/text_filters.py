@@ -89,9 +89,9 @@ def _hash(value: Any, hashtype: str = "sha1") -> str:
     return hashlib.new(hashtype, str(value).encode()).hexdigest()
 
 
-def _to_uuid(value: str, namespace: str = "361e6d51-faec-444a-9079-341386da8e2e") -> str:
+def _to_uuid(value: Any, namespace: str = "361e6d51-faec-444a-9079-341386da8e2e") -> str:
     """The default namespace is Ansible's, so that the same text gives the same id."""
-    return str(uuid.uuid5(uuid.UUID(namespace), value))
+    return str(uuid.uuid5(uuid.UUID(namespace), str(value)))
 
 
 def _comment(text: str, style: str = "plain", *, newline: str = "\n", **given: Any) -> str:

@@ -54,14 +54,17 @@ VALUES = (
 )
 UNORDERED = {"union", "intersect", "difference", "symmetric_difference"}
 UNTRIED = {"random", "shuffle", "permutations", "combinations", "password_hash", "combine", "b64decode"}
+# A list is no indent, and no name.
+PLAIN_ONLY = UNORDERED | {"to_json", "to_nice_json", "to_yaml", "to_nice_yaml"}
+OF_NAMES = {"filter", "test", "uri"}
 PLUGINS = {kind: [name for name in plugins(kind) if name.isidentifier()] for kind in ("filter", "test")}
 MATRIX: list[Case] = [
     ("template", f"{{{{ {value} {text} }}}}")
     for value in VALUES
     for text in (
         *(f"| {name}" for name in PLUGINS["filter"] if name not in UNTRIED),
-        *(f"| {name}([3])" for name in PLUGINS["filter"] if name not in UNTRIED | UNORDERED),
-        *(f"is {name}" for name in PLUGINS["test"]),
+        *(f"| {name}([3])" for name in PLUGINS["filter"] if name not in UNTRIED | PLAIN_ONLY),
+        *(f"is {name}" for name in PLUGINS["test"] if name not in OF_NAMES),
     )
 ]
 
@@ -134,12 +137,14 @@ def test_every_filter_and_test_on_every_kind_of_value(theirs: dict[Case, Any], n
     for kind, text in MATRIX:
         expected, found = theirs[kind, text], json.loads(json.dumps(ours(names, kind, text)))
         if ("error" in expected) != ("error" in found) or expected.get("value") != found.get("value"):
+            if text in DIFFERENCES:
+                continue
             different.append(f"{text}\n  Ansible: {expected}\n  sparkops: {found}")
     assert not different, "\n".join(different)
 
 
 def test_the_listed_differences_are_cases() -> None:
-    assert set(DIFFERENCES) <= {text for _, text in CASES}
+    assert set(DIFFERENCES) <= {text for _, text in (*CASES, *MATRIX)}
 
 
 def test_there_are_enough_of_each_kind() -> None:

@@ -22,6 +22,8 @@ while :; do "$@"; [ $? -eq 133 ] || exit; done
 NSPAWN_RUN = Path("/run/systemd/nspawn")
 # Their own view of everything but user ids: what a login on the node would see.
 ENTER = ("--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup")
+# How long a container may show no process of its own before it counts as ended, in seconds.
+GONE = 2.0
 # What a command run as root on the node finds in its environment.
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -124,13 +126,19 @@ class Container:
         not_leader: the process 1 of the boot before.
         """
         deadline = time.monotonic() + timeout
+        gone_since = None
         while time.monotonic() < deadline:
             now = self.leader()
             if now not in (None, not_leader) and self.state().startswith(("running", "degraded")):
                 if (network.banner(self.lab_net, address, 22) or b"").startswith(b"SSH-"):
                     return
             elif now is None and not processes.carrying(f"--machine={self.machine}"):
-                break
+                # A process in mid-exec has no command line for a moment.
+                gone_since = gone_since or time.monotonic()
+                if time.monotonic() - gone_since > GONE:
+                    break
+            else:
+                gone_since = None
             time.sleep(0.1)
         console = (self.folder / "console.log").read_text(errors="replace").splitlines()[-15:]
         raise LabError(f"{self.name} did not come up (within {timeout:.0f} s): " + "\n".join(console))

@@ -101,6 +101,8 @@ def build(args: Args, lock: bytes, wanted: Wanted, node: Node) -> dict[str, Any]
     if args.probe:
         probe(args.probe, wanted, node)
         wanted.note_tried()
+    # Once more: a uv that outlived its own build may have gone on writing.
+    wanted.remove_leftovers()
     return {}
 
 
