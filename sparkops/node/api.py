@@ -182,3 +182,7 @@ class Node:
         a Failure raised in `work` is raised here. `work`'s output is in state/jobs/<key>/log.
         """
         raise NotImplementedError
+
+    def start_job(self, key: str, work: Callable[[Node], dict[str, Any]]) -> None:
+        """Start a detached job, unless one of that key runs, and go on without it."""
+        raise NotImplementedError

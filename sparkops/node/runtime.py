@@ -145,6 +145,15 @@ class LocalNode(Node):
         value: dict[str, Any] = ended["value"]
         return value
 
+    def start_job(self, key: str, work: Callable[[Node], dict[str, Any]]) -> None:
+        """See Node."""
+        from sparkops.node.jobs import Job
+
+        job = Job(self.state_dir, key)
+        if not job.running():
+            job.clear()
+            job.start(work, LocalNode(None, self.state_dir, self.check, self.env))
+
     def _still_there(self) -> None:
         if self.link:
             self.link.check()

@@ -16,15 +16,13 @@ from __future__ import annotations
 import json
 import os
 
-from sparkops.node import files
+from sparkops.node import files, releases
 from sparkops.node.api import Arguments, Failure, Node, Outcome, Path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Literal
 
-META = "release.json"
-TEMP = ".sparkops-"
 LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
 
@@ -32,12 +30,17 @@ class Args(Arguments):
     """files: {name: {content, mode}}, mode "0644" when left out; a file that only its owner reads is never shown.
 
     meta: who, when, why: written to release.json and not compared. A release is new when a file of it is.
+    confirm_within: seconds in which release_confirm must come, or the node goes back to the last confirmed release by
+    itself (unit, scope: whose process is ended then). The first release of a service has nothing to go back to.
     """
 
     home: Path
     service: str
     files: dict[str, Any]
     meta: dict[str, Any] = {}
+    confirm_within: float | None = None
+    unit: str | None = None
+    scope: Literal["system", "user"] = "system"
 
 
 class File:
@@ -66,18 +69,21 @@ def apply(args: Args, node: Node) -> Outcome:
 
 def bring(folder: str, wanted: dict[str, File], args: Args, node: Node) -> Outcome:
     """Make a release of these files unless the current one is that."""
-    previous = current(folder)
+    previous = releases.linked(folder)
     now = read(os.path.join(folder, str(previous))) if previous else {}
     said = {"service": args.service, "current": os.path.join(folder, "current"), "previous": previous}
     if previous and same(now, wanted):
         return Outcome.ok(f"release {previous}", release=previous, path=os.path.join(folder, str(previous)), **said)
-    number = max(numbers(folder), default=0) + 1
+    number = max(releases.numbers(folder), default=0) + 1
     path = os.path.join(folder, str(number))
     if not node.check:
         os.makedirs(folder, exist_ok=True)
-        clean(folder)
-        write(folder, number, wanted, args.meta)
-        point(folder, number)
+        releases.clean(folder)
+        trial = args.confirm_within if releases.linked(folder, "confirmed") else None
+        write(folder, number, wanted, args.meta, trial)
+        releases.point(folder, number)
+        if trial is not None:
+            watch(folder, number, args, node)
     return Outcome.changed(f"release {number}", difference(now, wanted), release=number, path=path, **said)
 
 
@@ -92,8 +98,8 @@ def wanted_file(name: str, said: Any) -> File:
     from sparkops.node.modes import mode_bits
 
     check_name("files", name)
-    if name == META:
-        raise Failure(f"files: {META} is written from meta")
+    if name == releases.META:
+        raise Failure(f"files: {releases.META} is written from meta")
     if not isinstance(said, dict) or not isinstance(said.get("content"), str) or set(said) - {"content", "mode"}:
         raise Failure(f"files: {name} must be {{content: TEXT, mode: MODE}}")
     mode = said.get("mode", "0644")
@@ -102,27 +108,10 @@ def wanted_file(name: str, said: Any) -> File:
     return File(said["content"].encode("utf-8", "surrogateescape"), mode_bits(mode, 0o644, False, files.umask()))
 
 
-def numbers(folder: str) -> list[int]:
-    """The numbers of the releases that there are."""
-    try:
-        return [int(name) for name in os.listdir(folder) if name.isdigit()]
-    except FileNotFoundError:
-        return []
-
-
-def current(folder: str) -> int | None:
-    """The release that `current` points to; None when there is none."""
-    try:
-        target = os.readlink(os.path.join(folder, "current"))
-    except FileNotFoundError:
-        return None
-    return int(target) if target.isdigit() and os.path.isdir(os.path.join(folder, target)) else None
-
-
 def read(path: str) -> dict[str, File]:
     """The files of a release that release.json names; markers that came later are not of it."""
     try:
-        names = json.loads(files.read(os.path.join(path, META)))["files"]
+        names = json.loads(files.read(os.path.join(path, releases.META)))["files"]
     except (ValueError, KeyError, TypeError):
         names = []
     found = {}
@@ -140,36 +129,55 @@ def same(now: dict[str, File], wanted: dict[str, File]) -> bool:
     }
 
 
-def clean(folder: str) -> None:
-    """Take away what runs that were killed have left."""
-    from shutil import rmtree
-
-    for name in os.listdir(folder):
-        path = os.path.join(folder, name)
-        if name.startswith(TEMP) and os.path.isdir(path) and not os.path.islink(path):
-            rmtree(path)
-        elif name.startswith(TEMP):
-            os.unlink(path)
-
-
-def write(folder: str, number: int, wanted: dict[str, File], meta: dict[str, Any]) -> None:
-    """Write a release beside and give it its number."""
-    temp = os.path.join(folder, TEMP + os.urandom(6).hex())
+def write(folder: str, number: int, wanted: dict[str, File], meta: dict[str, Any], trial: float | None) -> None:
+    """Write a release beside and give it its number; with a `trial` (seconds) it is unconfirmed from the start."""
+    temp = os.path.join(folder, releases.TEMP + os.urandom(6).hex())
     os.mkdir(temp)
     for name, file in wanted.items():
         files.write(os.path.join(temp, name), file.data, file.mode)
     about = {**meta, "release": number, "files": sorted(wanted)}
-    files.write(os.path.join(temp, META), (json.dumps(about, indent=2, sort_keys=True) + "\n").encode(), 0o644)
+    files.write(os.path.join(temp, releases.META), (json.dumps(about, indent=2, sort_keys=True) + "\n").encode(), 0o644)
+    if trial is not None:
+        import time
+
+        files.write(os.path.join(temp, releases.MARKER), f"{time.time() + trial:.0f}".encode(), 0o644)
     os.rename(temp, os.path.join(folder, str(number)))
     files.sync_folder(folder)
 
 
-def point(folder: str, number: int) -> None:
-    """Move `current` by one rename."""
-    temp = os.path.join(folder, TEMP + os.urandom(6).hex())
-    os.symlink(str(number), temp)
-    os.rename(temp, os.path.join(folder, "current"))
-    files.sync_folder(folder)
+def watch(folder: str, number: int, args: Args, node: Node) -> None:
+    """Leave a watchdog: when the trial is over and nobody has confirmed, it goes back, and has the service restart.
+
+    The service runs as this user, so no root is needed to end it; its unit starts it again, on what `current` is then.
+    """
+
+    def work(job: Node) -> dict[str, Any]:
+        import time
+
+        while (limit := releases.deadline(folder, number)) is not None and time.time() < limit:
+            job.pause(1.0)
+        good = releases.linked(folder, "confirmed")
+        if limit is None or good is None or releases.linked(folder) != number:
+            return {"back": None}
+        releases.point(folder, good)
+        end_service(args, job)
+        return {"back": good}
+
+    node.start_job(f"trial-{args.service}-{number}", work)
+
+
+def end_service(args: Args, node: Node) -> None:
+    """End the unit's process; Restart=always brings it back."""
+    import signal
+
+    from sparkops.node import systemd
+
+    if args.unit is None:
+        return
+    shown = systemd.Manager(node, args.scope).show(systemd.unit_name(args.unit))
+    pid = systemd.number(shown, "MainPID")
+    if pid:
+        os.kill(pid, signal.SIGTERM)
 
 
 def difference(now: dict[str, File], wanted: dict[str, File]) -> str:

@@ -1,0 +1,86 @@
+"""Look for what a served copy must have logged since it started.
+
+Example:
+    - name: It runs on the right kernels
+      log_expect:
+        unit: sparkops-vllm
+        expect: [Using TRITON Fp8 MoE backend]
+        kv_cache_tokens: 308955
+"""
+
+from __future__ import annotations
+
+from sparkops.node import systemd
+from sparkops.node.api import Arguments, Failure, Node, Outcome
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+# vLLM 0.24.0's line (FACTS §2).
+KV_LINE = "GPU KV cache size: "
+LINES = 20000
+
+
+class Args(Arguments):
+    """A line that is missing is a failure. Another size of the KV cache is told, and with `strict` a failure."""
+
+    unit: str  # the unit whose journal it is
+    scope: Literal["system", "user"] = "system"
+    expect: list[str] = []  # a piece of a line each
+    kv_cache_tokens: int | None = None  # what `GPU KV cache size` must say
+    strict: bool = False
+
+
+def apply(args: Args, node: Node) -> Outcome:
+    """Always ok, or a Failure. Result: missing, kv_cache_tokens (None: not logged)."""
+    unit = systemd.unit_name(args.unit)
+    manager = systemd.Manager(node, args.scope)
+    shown = manager.show(unit)
+    if not systemd.running(shown):
+        if node.check:
+            return Outcome.unknown(f"{unit} is not running")
+        raise Failure(f"{unit} is not running: {shown.get('ActiveState', 'unknown')}")
+    lines = since(manager, unit, systemd.started_at(shown))
+    missing = [wanted for wanted in args.expect if not any(wanted in line for line in lines)]
+    tokens = kv_tokens(lines)
+    if missing and not node.check:
+        wanted = "; ".join(map(repr, missing))
+        raise Failure(f"{unit} did not log {wanted} since it started ({len(lines)} lines)", missing=missing)
+    other = args.kv_cache_tokens is not None and tokens is not None and tokens != args.kv_cache_tokens
+    said = f"the KV cache has {tokens:,} tokens, not {args.kv_cache_tokens:,}" if other else ""
+    if other and args.strict and not node.check:
+        raise Failure(said, kv_cache_tokens=tokens)
+    if missing:
+        return Outcome.unknown(f"not logged yet: {'; '.join(missing)}", missing=missing)
+    return Outcome.ok(said, missing=missing, kv_cache_tokens=tokens)
+
+
+def since(manager: systemd.Manager, unit: str, started: float) -> list[str]:
+    """The unit's journal since its process started; whole lines of journalctl's short-iso form."""
+    manager.node.pause(systemd.JOURNAL_DELAY)
+    argv = ["journalctl", *manager.words, "--no-pager", "-q", "-o", "short-iso", "-n", str(LINES), "-u", unit]
+    lines = manager.node.run(argv, env=manager.environment(), timeout=30).out.splitlines()
+    # Stamps have whole seconds.
+    return [line for line in lines if (stamp := stamped(line)) is None or stamp >= int(started)]
+
+
+def stamped(line: str) -> float | None:
+    """The time of a line of journalctl -o short-iso; None for one that has none."""
+    from datetime import datetime
+
+    word = line.partition(" ")[0]
+    try:
+        return datetime.strptime(word, "%Y-%m-%dT%H:%M:%S%z").timestamp()
+    except ValueError:
+        return None
+
+
+def kv_tokens(lines: list[str]) -> int | None:
+    """What the last line about the KV cache's size says."""
+    for line in reversed(lines):
+        _, found, rest = line.partition(KV_LINE)
+        digits = rest.partition(" ")[0].replace(",", "")
+        if found and digits.isdigit():
+            return int(digits)
+    return None

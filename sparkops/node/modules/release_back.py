@@ -1,0 +1,47 @@
+"""Point `current` at an earlier release. Nothing is built or fetched: it is all there still.
+
+Example:
+    - name: Back to what served before
+      release_back:
+        home: /opt/sparkops
+        service: vllm
+"""
+
+from __future__ import annotations
+
+from sparkops.node import releases
+from sparkops.node.api import Arguments, Failure, Node, Outcome, Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+
+class Args(Arguments):
+    """to: a number, `before` (the newest below the current one), or `confirmed` (the last that was)."""
+
+    home: Path
+    service: str
+    to: int | Literal["before", "confirmed"] = "before"
+
+
+def apply(args: Args, node: Node) -> Outcome:
+    """Result: release (now current), previous. Going back confirmed; the same again is ok."""
+    folder = releases.service_folder(args.home, args.service)
+    there, now = sorted(releases.numbers(folder)), releases.linked(folder)
+    if now is None:
+        raise Failure(f"{args.service} has no release on this node; there is nothing to go back to")
+    if args.to == "before":
+        goal = max((number for number in there if number < now), default=None)
+    elif args.to == "confirmed":
+        goal = releases.linked(folder, "confirmed")
+    else:
+        goal = args.to if args.to in there else None
+    if goal is None:
+        have = ", ".join(map(str, there))
+        raise Failure(f"{args.service} has no release {args.to} to go back to; it is at {now}, and there are: {have}")
+    if goal == now:
+        return Outcome.ok(f"release {now} is current", release=now, previous=now)
+    if not node.check:
+        releases.point(folder, goal)
+    return Outcome.changed(f"release {now} -> {goal}", release=goal, previous=now)

@@ -1,0 +1,130 @@
+"""A service's releases over time: trial, confirmation, going back, pruning."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkops.node import releases
+from sparkops.node.api import Failure, Outcome
+from sparkops.node.runtime import LocalNode
+
+
+@pytest.fixture
+def apply(tmp_path: Path) -> Any:
+    def run(module: str, check: bool = False, **args: Any) -> Outcome:
+        found = __import__(f"sparkops.node.modules.{module}", fromlist=["apply"])
+        node = LocalNode(None, str(tmp_path / "state"), check, {})
+        outcome: Outcome = found.apply(found.Args(home=str(tmp_path), service="vllm", **_defaults(found, args)), node)
+        return outcome
+
+    return run
+
+
+def _defaults(module: Any, args: dict[str, Any]) -> dict[str, Any]:
+    names = [name for name in module.Args.__annotations__ if hasattr(module.Args, name)]
+    return {**{name: getattr(module.Args, name) for name in names}, **args}
+
+
+def deploy(apply: Any, text: str, engine: str = "e1", within: float | None = None) -> Outcome:
+    files = {"run": {"content": text, "mode": "0755"}}
+    found: Outcome = apply("release", files=files, meta={"engine": engine}, confirm_within=within)
+    return found
+
+
+def current(tmp_path: Path, link: str = "current") -> str:
+    return str((tmp_path / "releases/vllm" / link).readlink())
+
+
+def test_the_first_release_has_no_trial_and_is_confirmed_by_hand(apply: Any, tmp_path: Path) -> None:
+    deploy(apply, "one", within=5)
+    assert not (tmp_path / "releases/vllm/1/unconfirmed").exists()
+    assert apply("release_confirm", check=True).state == "changed"
+    assert apply("release_confirm").state == "changed"
+    assert apply("release_confirm").state == "ok"
+    assert current(tmp_path, "confirmed") == "1"
+
+
+def test_a_trial_that_is_confirmed_stays(apply: Any, tmp_path: Path) -> None:
+    deploy(apply, "one")
+    apply("release_confirm")
+    deploy(apply, "two", within=1.2)
+    assert (tmp_path / "releases/vllm/2/unconfirmed").exists()
+    assert apply("release_confirm", release=2).state == "changed"
+    time.sleep(2.5)
+    assert (current(tmp_path), current(tmp_path, "confirmed")) == ("2", "2")
+
+
+def test_a_trial_that_nobody_confirms_ends_at_the_last_confirmed_release(apply: Any, tmp_path: Path) -> None:
+    deploy(apply, "one")
+    apply("release_confirm")
+    deploy(apply, "two", within=1)
+    deadline = time.monotonic() + 10
+    while current(tmp_path) == "2" and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert current(tmp_path) == "1"
+    with pytest.raises(Failure, match="went back to 1 by itself"):
+        apply("release_confirm", release=2)
+
+
+def test_the_guard_goes_back_only_after_the_deadline(apply: Any, tmp_path: Path) -> None:
+    deploy(apply, "one")
+    apply("release_confirm")
+    deploy(apply, "two", within=3600)
+    template = (Path(__file__).parents[3] / "templates/guard.j2").read_text()
+    guard = tmp_path / "releases/vllm/guard"
+    guard.write_text(template)
+    subprocess.run(["sh", guard], check=True)
+    assert current(tmp_path) == "2"
+    (tmp_path / "releases/vllm/2/unconfirmed").write_text("1")
+    subprocess.run(["sh", guard], check=True, capture_output=True)
+    assert current(tmp_path) == "1"
+    subprocess.run(["sh", guard], check=True)
+    assert current(tmp_path) == "1"
+    assert not list(tmp_path.glob("releases/vllm/.sparkops*"))
+
+
+def test_going_back(apply: Any, tmp_path: Path) -> None:
+    with pytest.raises(Failure, match="nothing to go back to"):
+        apply("release_back")
+    deploy(apply, "one")
+    with pytest.raises(Failure, match="no release before"):
+        apply("release_back")
+    deploy(apply, "two")
+    deploy(apply, "three")
+    assert apply("release_back", check=True).result["release"] == 2
+    assert current(tmp_path) == "3"
+    assert (apply("release_back").state, current(tmp_path)) == ("changed", "2")
+    assert (apply("release_back", to=3).state, current(tmp_path)) == ("changed", "3")
+    assert apply("release_back", to=3).state == "ok"
+    with pytest.raises(Failure, match="there are: 1, 2, 3"):
+        apply("release_back", to=9)
+
+
+def test_pruning_keeps_what_is_in_use(apply: Any, tmp_path: Path) -> None:
+    for number, engine in enumerate(["old", "shared", "e3", "shared", "e5"], 1):
+        (tmp_path / "engines" / engine).mkdir(parents=True, exist_ok=True)
+        deploy(apply, str(number), engine)
+    releases.point(str(tmp_path / "releases/vllm"), 1, "confirmed")
+    (tmp_path / "engines/never-released").mkdir()
+    assert apply("release_prune", check=True, keep=2).result == {"removed": [2, 3], "engines": ["e3"]}
+    assert apply("release_prune", keep=2).state == "changed"
+    assert sorted(os.listdir(tmp_path / "engines")) == ["e5", "never-released", "old", "shared"]
+    assert sorted(releases.numbers(str(tmp_path / "releases/vllm"))) == [1, 4, 5]
+    assert apply("release_prune", keep=2).state == "ok"
+
+
+def test_an_engine_of_another_service_stays(apply: Any, tmp_path: Path) -> None:
+    (tmp_path / "engines/e1").mkdir(parents=True)
+    for text in ("1", "2"):
+        deploy(apply, text, "e1" if text == "1" else "e2")
+    other = tmp_path / "releases/second/1"
+    other.mkdir(parents=True)
+    (other / "release.json").write_text(json.dumps({"engine": "e1"}))
+    assert apply("release_prune", keep=1).result == {"removed": [1], "engines": []}
