@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
+
+from sparkops.errors import SparkopsError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,7 +42,15 @@ def with_globals(function: F) -> Callable[..., Any]:
             as_json=as_json or before.get("as_json", False),
             verbose=verbose + before.get("verbose", 0),
         )
-        return function(given, **rest)
+        try:
+            return function(given, **rest)
+        except SparkopsError as error:
+            # What a verb that runs prints ends with a recap, also when it never came to run.
+            if given.as_json and "how" in rest:
+                from sparkops.events import Recap, document
+
+                click.echo(json.dumps(document(Recap({}, error.exit_code))))
+            raise
 
     return wrapper
 
@@ -58,6 +69,7 @@ class Changing:
     skip_tags: tuple[str, ...]
     ask_become_pass: bool
     become_password_file: str | None
+    start_at_task: str | None
 
 
 def changing(function: F) -> Callable[..., Any]:
@@ -73,6 +85,7 @@ def changing(function: F) -> Callable[..., Any]:
     @click.option("--skip-tags", multiple=True, metavar="TAGS", help="No tasks with these tags.")
     @click.option("-K", "--ask-become-pass", is_flag=True, help="Ask for the sudo password.")
     @click.option("--become-password-file", metavar="FILE", help="Read the sudo password from a file.")
+    @click.option("--start-at-task", metavar="NAME", help="Begin with the task of this name.")
     @click.option("--yes", is_flag=True, expose_value=False, help="Ask nothing.")
     @functools.wraps(function)
     def wrapper(*positional: Any, **rest: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import getpass
+import json
 import shlex
 import socket
 import sys
@@ -12,22 +13,26 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 
 from sparkops.cli.extra import sudo_password, variables
 from sparkops.cli.options import Changing, Globals
-from sparkops.errors import InputError, SparkopsError
-from sparkops.events import Recap
+from sparkops.errors import InputError
+from sparkops.events import Emit, Notice
 from sparkops.inventory.inventory import Inventory, load
 from sparkops.node import bundle
+from sparkops.playbook import modules
 from sparkops.playbook.files import Files
-from sparkops.playbook.model import Play
+from sparkops.playbook.model import Play, tasks_in
 from sparkops.playbook.parse import playbook
+from sparkops.playbook.template import Templar
 from sparkops.project import yaml
 from sparkops.project.data import shipped
 from sparkops.project.settings import Project
 from sparkops.recipes.load import Catalogue
-from sparkops.reporters import Reporter, choose
+from sparkops.reporters import choose
+from sparkops.runner.foresight import SETUP
 from sparkops.runner.options import FORKS, Options
 from sparkops.runner.run import Run, Target
 from sparkops.transport.address import Address
@@ -73,19 +78,28 @@ class Workplace:
         return pattern
 
 
-def run(place: Workplace, pattern: str | None, how: Changing, values: Mapping[str, Any]) -> int:
-    """Run the workplace's playbook and give the exit code. `values` are variables that only -e beats.
+def look(place: Workplace, how: Changing, wanted: Sequence[str]) -> int:
+    """Read the workplace's playbook and list what is wanted of it; nothing is contacted. Raises InputErrors."""
+    from sparkops.cli import listing
 
-    With --json the recap is the last line also when the input is wrong.
-    """
+    given = place.given
+    prepared = _prepare(place, None, how, {}, lambda _: None)
+    prepared.check_syntax()
+    if wanted:
+        listed = listing.document(prepared.plays(), prepared.options, wanted)
+        text = json.dumps(listed, indent=2) if given.as_json else "\n".join(listing.lines(listed))
+        click.echo(text)
+    elif not given.as_json:
+        click.echo(f"{place.playbook}: {len(prepared.plays())} plays, nothing wrong found")
+    return 0
+
+
+def run(place: Workplace, pattern: str | None, how: Changing, values: Mapping[str, Any], step: bool = False) -> int:
+    """Run the workplace's playbook and give the exit code. `values` are variables that only -e beats."""
     given = place.given
     with choose(json=given.as_json, stream=sys.stdout, verbosity=given.verbose, diff=how.diff) as reporter:
-        try:
-            prepared = _prepare(place, pattern, how, values, reporter)
-        except SparkopsError as error:
-            if given.as_json:
-                reporter(Recap({}, error.exit_code))
-            raise
+        prepared = _prepare(place, pattern, how, values, reporter, step)
+        prepared.check()
         code = prepared.execute()
     if how.exit_code and code == 0:
         return prepared.tally.exit_code(check_changes=how.check)
@@ -93,28 +107,42 @@ def run(place: Workplace, pattern: str | None, how: Changing, values: Mapping[st
 
 
 def _prepare(
-    place: Workplace, pattern: str | None, how: Changing, values: Mapping[str, Any], reporter: Reporter
+    place: Workplace,
+    pattern: str | None,
+    how: Changing,
+    values: Mapping[str, Any],
+    emit: Emit,
+    step: bool = False,
 ) -> Run:
     assert place.playbook is not None
-    plays = playbook(place.playbook)
+    extra = {**values, **variables(how.extra)}
+    plays = playbook(place.playbook, functools.partial(_render, extra))
     options = Options(
         check=how.check,
         diff=how.diff,
-        forks=how.forks or place.project.settings.forks or FORKS,
+        forks=1 if step else how.forks or place.project.settings.forks or FORKS,
         tags=_tags(how.tags),
         skip_tags=_tags(how.skip_tags),
-        extra={**values, **variables(how.extra)},
+        extra=extra,
         defaults=place.defaults(),
         become_password=sudo_password(how.ask_become_pass, how.become_password_file),
         about=about(),
+        limit=how.limit,
+        start_at=how.start_at_task,
+        step=step,
     )
     project = place.project
     files = Files(project.folders, lambda name: msgspec.to_builtins(place.catalogue.patch(name)))
     folders = [place.playbook.parent, *project.roots(), shipped("templates").parent]
     target = Target(place.inventory, "all" if pattern is None else pattern, how.limit, named=pattern is not None or how.limit is not None)
-    prepared = Run(plays, target, options, reporter, files, connector(plays), folders)
-    prepared.check()
-    return prepared
+    for warning in place.inventory.warnings:
+        emit(Notice(warning))
+    return Run(plays, target, options, emit, files, connector(plays), folders)
+
+
+def _render(extra: Mapping[str, Any], value: Any) -> Any:
+    """A template that may use -e's variables alone."""
+    return Templar().render(value, extra)
 
 
 def _tags(given: Sequence[str]) -> frozenset[str]:
@@ -141,10 +169,17 @@ def about() -> dict[str, str]:
     }
 
 
+def _sent(plays: Sequence[Play]) -> set[str]:
+    """The modules that an executor needs for these plays; an include may name any."""
+    steps = tuple(step for play in plays for section in play.sections for step in section)
+    used = {task.module for task in tasks_in(steps)} | {task.module for play in plays for task in play.handlers}
+    wanted = modules.names() if "include_tasks" in used else {*used, SETUP}
+    return {name for name in wanted if modules.runs_on_node(name)}
+
+
 def connector(plays: Sequence[Play]) -> Callable[[Address], Session]:
     """Opens sessions with an executor that has just the modules these plays use."""
-    used = {task.module for play in plays for task in (*play.tasks, *play.handlers)}
-    preamble = bundle.preamble(used | {"setup"})
+    preamble = bundle.preamble(_sent(plays))
 
     def connect(address: Address) -> Session:
         if address.connection == "local":

@@ -64,6 +64,8 @@ class Arguments:
     aliases: ClassVar[dict[str, str]] = {}
     # The field that `module: some text` sets ("" when free text is not taken).
     free_form: ClassVar[str] = ""
+    # Whether it takes names that are no fields (set_fact does).
+    open_ended: ClassVar[bool] = False
 
     def __init__(self, **values: Any) -> None:
         self.__dict__.update(values)

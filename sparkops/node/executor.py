@@ -77,7 +77,7 @@ class Executor:
         for index, task in enumerate(tasks):
             self.link.check()
             result = self.children.run(task, index) if task.get("user") else self.task(task, index)
-            if not self.check:
+            if not task.get("check", self.check):
                 # Written before the result leaves: a controller that dies now cannot lose the notification.
                 if result["state"] == "changed" and task.get("notify"):
                     self.state.notify(task["scope"], task["notify"])
@@ -94,10 +94,11 @@ class Executor:
         import time
 
         started = time.monotonic()
-        node = LocalNode(self.link, self.state.folder, self.check, task.get("env", {}), index)
+        node = LocalNode(self.link, self.state.folder, task.get("check", self.check), task.get("env", {}), index)
         answer: dict[str, Any]
         try:
-            outcome = _apply(task, node)
+            with Limit(task.get("timeout")):
+                outcome = _apply(task, node)
             answer = {"state": outcome.state, "msg": outcome.msg, "diff": outcome.diff, "result": outcome.result}
         except Failure as failure:
             answer = {"state": "failed", "msg": failure.msg, "diff": None, "result": failure.result}
@@ -112,6 +113,29 @@ class Executor:
             answer = {"state": "failed", "msg": msg, "diff": None, "result": {"traceback": traceback.format_exc()}}
         answer["seconds"] = round(time.monotonic() - started, 4)
         return answer
+
+
+class Limit:
+    """Raises Failure in what runs inside when it takes longer than `seconds`; programs that it runs are ended."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = seconds or 0
+
+    def __enter__(self) -> None:
+        if self.seconds:
+            import signal
+
+            signal.signal(signal.SIGALRM, self._alarm)
+            signal.setitimer(signal.ITIMER_REAL, self.seconds)
+
+    def __exit__(self, *_: object) -> None:
+        if self.seconds:
+            import signal
+
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _alarm(self, *_: object) -> None:
+        raise Failure(f"timed out after {self.seconds:g} s")
 
 
 def _apply(task: dict[str, Any], node: LocalNode) -> Outcome:

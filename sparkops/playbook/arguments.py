@@ -10,6 +10,7 @@ from typing import Any, Literal, Union
 
 from sparkops.errors import InputError, Position
 from sparkops.node import api
+from sparkops.playbook.action import Condition
 from sparkops.playbook.modules import REQUIRED, Field, Module
 from sparkops.project.near import did_you_mean
 from sparkops.project.yaml import key_position, original, position
@@ -24,7 +25,7 @@ def check_names(module: Module, args: Mapping[str, Any], where: Position) -> dic
     found: dict[str, Any] = {}
     for key, value in args.items():
         name = module.aliases.get(key, key)
-        if name not in module.fields:
+        if name not in module.fields and not module.open_ended:
             known = sorted([*module.fields, *module.aliases])
             raise InputError(
                 f"{module.name} has no argument {key!r}",
@@ -72,6 +73,8 @@ def _convert(value: Any, wanted: Any, written: str | None = None) -> Any:
         return _dict(value, (*typing.get_args(wanted), Any, Any)[1])
     if wanted is bool:
         return _bool(value, written)
+    if wanted is Condition:
+        return value
     if wanted is api.Mode:
         return _mode(value, written)
     if wanted in (int, float):
@@ -106,7 +109,7 @@ def _choice(value: Any, choices: tuple[Any, ...], written: str | None) -> Any:
 
 
 def _list(value: Any, item: Any) -> list[Any]:
-    if isinstance(value, str):
+    if isinstance(value, str) and item is not Condition:
         value = [part.strip() for part in value.split(",") if part.strip()]
     if isinstance(value, (list, tuple)):
         return [_convert(one, item) for one in value]

@@ -1,62 +1,138 @@
-"""A task and what one host knows now, to the steps that its node is to take."""
+"""A task and what one host knows now, to the steps that its node is to take, or to how the controller did it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sparkops.errors import InputError
 from sparkops.playbook import modules
+from sparkops.playbook.action import Acted
 from sparkops.playbook.arguments import check_names, convert
 from sparkops.playbook.files import Files
 from sparkops.playbook.model import Play, Task
-from sparkops.playbook.scope import NeedsResult, Scope
+from sparkops.playbook.scope import NeedsOthers, NeedsResult, Scope, placed
+from sparkops.playbook.template import OMIT
 from sparkops.project.yaml import position
-
-ITEM = "item"
 
 
 @dataclass(frozen=True)
 class Step:
-    """One module call: the frame for the node. `item` is the loop's value, for the registered result."""
+    """One module call: the frame for the node, or what the controller did. The loop's values, for the result."""
 
     frame: dict[str, Any]
-    item: Any = None
+    acted: Acted | None = None
+    local: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A task for one host. No steps: it is skipped, and `reason` says why. `looped`: its result has `results`."""
+    """A task for one host.
+
+    No steps: it is skipped, and `reason` says why. looped: its result has `results`, one for each of `items`, of
+    which only those with a step run. host: the delegate. no_log, ignore, check: as rendered. scope: for what judges it.
+    """
 
     task: Task
     name: str
+    scope: Scope
     steps: tuple[Step, ...] = ()
     reason: str = ""
     looped: bool = False
+    skipped_items: tuple[tuple[int, Mapping[str, Any], str], ...] = ()
+    delegate: str | None = None
+    no_log: bool = False
+    ignore: bool = False
+    check: bool | None = None
+
+    @property
+    def local(self) -> bool:
+        """Whether the controller has done it: nothing is sent."""
+        return all(step.acted is not None for step in self.steps)
 
 
 def compile_task(task: Task, play: Play, scope: Scope, files: Files) -> Compiled:
-    """The task's steps. Raises NeedsResult, or InputError with its position."""
-    scope = scope.with_values(task.vars)
+    """The task's steps. Raises NeedsResult, NeedsOthers, or InputError with its position."""
+    scope = scope.for_task(task.words.vars, lambda name, kind: files.find(name, kind, task.file, task.position))
+    with placed(task.position):
+        if task.loop is None:
+            return _plain(task, play, scope, files)
+        return _looped(task, play, scope, files)
+
+
+def _plain(task: Task, play: Play, scope: Scope, files: Files) -> Compiled:
     name = _display(task.name, scope)
-    if task.loop is None:
-        if not scope.all_true(task.when):
-            return Compiled(task, name, reason=_unmet(task))
-        return Compiled(task, name, (Step(_frame(task, play, scope, files)),))
-    items = scope.render(task.loop)
-    if not isinstance(items, list):
-        raise InputError(f"loop must be a list, not {type(items).__name__}", where=position(task.loop) or task.position)
-    steps = []
-    for item in items:
-        inner = scope.with_values({ITEM: item})
+    unmet = _unmet(task, scope)
+    if unmet is not None:
+        return Compiled(task, name, scope, reason=unmet, no_log=_no_log(task, scope))
+    compiled = _about(task, name, scope)
+    return replace(compiled, steps=(_step(task, play, scope, files),))
+
+
+def _looped(task: Task, play: Play, scope: Scope, files: Files) -> Compiled:
+    name = _display(task.name, scope)
+    control = task.loop_control
+    steps, skipped = [], []
+    for index, item in enumerate(_items(task, scope)):
+        local = {control.loop_var: item, "ansible_loop_var": control.loop_var}
+        if control.index_var:
+            local |= {control.index_var: index, "ansible_index_var": control.index_var}
+        inner = scope.with_local(local)
         # As in Ansible, `when` is asked for each item.
-        if inner.all_true(task.when):
-            steps.append(Step(_frame(task, play, inner, files), item))
-    return Compiled(task, name, tuple(steps), "" if steps else "no items" if not items else _unmet(task), looped=True)
+        unmet = _unmet(task, inner)
+        if unmet is None:
+            steps.append(replace(_step(task, play, inner, files), local=local))
+        else:
+            skipped.append((index, local, unmet))
+    compiled = replace(_about(task, name, scope), looped=True, steps=tuple(steps), skipped_items=tuple(skipped))
+    if steps:
+        return compiled
+    return replace(compiled, reason=skipped[0][2] if skipped else "no items in the list")
 
 
-def _unmet(task: Task) -> str:
-    return "when: " + " and ".join(str(condition) for condition in task.when)
+def _items(task: Task, scope: Scope) -> list[Any]:
+    if task.with_lookup is None:
+        items = scope.render(task.loop)
+        if not isinstance(items, list):
+            where = position(task.loop) or task.position
+            raise InputError(f"loop must be a list, not {type(items).__name__}", where=where)
+        return items
+    terms = scope.render(task.loop)
+    if task.with_lookup == "items":
+        listed = terms if isinstance(terms, list) else [terms]
+        return [one for term in listed for one in (term if isinstance(term, list) else [term])]
+    listed = terms if isinstance(terms, list) and task.with_lookup != "list" else [terms]
+    if task.with_lookup == "list":
+        return list(terms) if isinstance(terms, list) else [terms]
+    found: list[Any] = scope.with_local({"_terms": listed}).expression(f"query('{task.with_lookup}', *_terms)")
+    return found
+
+
+def _unmet(task: Task, scope: Scope) -> str | None:
+    """The first condition that does not hold."""
+    for condition in task.words.when:
+        if not scope.truth(condition):
+            return str(condition)
+    return None
+
+
+def _about(task: Task, name: str, scope: Scope) -> Compiled:
+    words = task.words
+    delegate = scope.render(words.delegate_to) if words.delegate_to is not None else None
+    return Compiled(
+        task,
+        name,
+        scope,
+        delegate=None if delegate in (None, "") else str(delegate),
+        no_log=_no_log(task, scope),
+        ignore=scope.flag(words.ignore_errors, "ignore_errors"),
+        check=None if words.check_mode is None else scope.flag(words.check_mode, "check_mode"),
+    )
+
+
+def _no_log(task: Task, scope: Scope) -> bool:
+    return scope.flag(task.words.no_log, "no_log")
 
 
 def _display(name: str, scope: Scope) -> str:
@@ -65,67 +141,73 @@ def _display(name: str, scope: Scope) -> str:
         return name
     try:
         return str(scope.render(name))
-    except (NeedsResult, InputError):
+    except (NeedsResult, NeedsOthers, InputError):
         return name
 
 
-def _frame(task: Task, play: Play, scope: Scope, files: Files) -> dict[str, Any]:
+def _step(task: Task, play: Play, scope: Scope, files: Files) -> Step:
     module = modules.module(task.module)
     given = check_names(module, task.args, task.position)
     args: dict[str, Any] = {}
     kinds: dict[str, str] = {}
-    for field in module.fields.values():
-        if field.name not in given:
-            args[field.name] = field.default
+    for each in module.fields.values():
+        args[each.name] = each.default
+        if each.name not in given:
             continue
-        if task.module == "assert" and field.name == "that":
-            args["that"] = _assertions(given["that"], scope)
+        raw = given[each.name]
+        if each.kind == "condition":
+            args[each.name] = convert(module, each, raw, task.args, task.position)
             continue
-        value = convert(module, field, scope.render(given[field.name]), task.args, task.position)
-        kind = field.kind
-        if kind is not None and value is not None:
-            kinds[field.name] = kind
-            value = _resolve(kind, value, task, play, scope, files)
-        args[field.name] = value
+        value = scope.render(raw)
+        if value is OMIT:
+            if each.default is modules.REQUIRED:
+                raise InputError(f"{module.name} needs the argument {each.name!r}, and it is omitted")
+            continue
+        value = convert(module, each, value, task.args, task.position)
+        if each.kind is not None and value is not None:
+            kinds[each.name] = each.kind
+            value = _resolve(each.kind, value, task, scope, files)
+        args[each.name] = value
+    if module.open_ended:
+        args |= {name: scope.render(value) for name, value in given.items() if name not in module.fields}
+    if module.act is not None:
+        return Step({}, module.act(module.arguments(**args), scope))
+    return Step(_frame(task, play, scope, args, kinds))
+
+
+def _frame(task: Task, play: Play, scope: Scope, args: dict[str, Any], kinds: dict[str, str]) -> dict[str, Any]:
     frame: dict[str, Any] = {"module": task.module, "args": args}
     if kinds:
         frame["kinds"] = kinds
-    user = _user(task, play, scope)
-    if user:
-        frame["user"] = user
-    environment = {**play.environment, **task.environment}
+    words = task.words
+    if scope.flag(words.become, "become"):
+        frame["user"] = str(scope.render(words.become_user) or "root") if words.become_user else "root"
+    environment: dict[str, str] = {}
+    for layer in words.environment:
+        rendered = scope.render(layer)
+        if not isinstance(rendered, Mapping):
+            raise InputError(f"environment must be a mapping, not {rendered!r}", where=position(layer))
+        environment |= {str(key): str(value) for key, value in rendered.items()}
     if environment:
-        frame["env"] = {key: str(value) for key, value in scope.render(environment).items()}
+        frame["env"] = environment
     if task.notify:
-        frame.update(scope=play.scope, notify=[] if task.judged else list(task.notify))
-    if task.ignore_errors or task.failed_when is not None:
+        frame.update(scope=play.scope, notify=[] if task.judged else [str(scope.render(one)) for one in task.notify])
+    if words.check_mode is not None:
+        frame["check"] = scope.flag(words.check_mode, "check_mode")
+    if words.timeout is not None:
+        frame["timeout"] = float(scope.render(words.timeout))
+    if task.failed_when is not None or task.until is not None or scope.flag(words.ignore_errors, "ignore_errors"):
         frame["go_on"] = True
     return frame
 
 
-def _resolve(kind: str, value: Any, task: Task, play: Play, scope: Scope, files: Files) -> Any:
+def _resolve(kind: str, value: Any, task: Task, scope: Scope, files: Files) -> Any:
     if isinstance(value, list):
-        return [_resolve(kind, one, task, play, scope, files) for one in value]
-    where = task.position
+        return [_resolve(kind, one, task, scope, files) for one in value]
     if kind == "source":
-        return files.source(value, play.file, where)
+        return files.source(value, task.file, task.position)
     if kind == "template":
-        return scope.render_file(files.template(value, play.file, where))
+        return scope.render_file(files.find(value, "templates", task.file, task.position))
     if kind == "patch":
         return dict(files.patch(value))
     return value
-
-
-def _assertions(that: Any, scope: Scope) -> list[dict[str, Any]]:
-    """Each condition of an assert with its value: it is the controller that knows the names."""
-    conditions = that if isinstance(that, list) else [that]
-    return [{"assertion": str(condition), "holds": scope.truth(condition)} for condition in conditions]
-
-
-def _user(task: Task, play: Play, scope: Scope) -> str | None:
-    become = play.become if task.become is None else task.become
-    if not become:
-        return None
-    if not isinstance(become, bool):
-        become = str(scope.render(become)).lower() in ("true", "yes")
-    return str(scope.render(task.become_user or play.become_user)) if become else None

@@ -26,17 +26,31 @@ class Files:
         self._sources: dict[Path, dict[str, Any]] = {}
         self._by_digest: dict[str, Path] = {}
 
-    def source(self, name: str, playbook: str, where: Position | None) -> dict[str, Any]:
+    def source(self, name: str, file: str, where: Position | None) -> dict[str, Any]:
         """A file's name, sha256, size, and its bytes (base64) when it is small. Raises InputError."""
-        path = self._find(name, "files", playbook, where)
+        path = self.find(name, "files", file, where)
+        if path.is_dir():
+            raise InputError(f"{name} is a folder; only files can be copied", where=where)
         if path not in self._sources:
-            self._sources[path] = self._read(path, where)
+            self._sources[path] = _read(path, where)
             self._by_digest[self._sources[path]["digest"]] = path
         return self._sources[path]
 
-    def template(self, name: str, playbook: str, where: Position | None) -> Path:
-        """Where a template is. Raises InputError when it is nowhere."""
-        return self._find(name, "templates", playbook, where)
+    def find(self, name: str, kind: str, file: str, where: Position | None) -> Path:
+        """What a task in `file` means by a name: beside that file, in its folder `kind`, or where the project and
+        the shipped data have that kind. Raises InputError.
+        """
+        given = Path(name).expanduser()
+        beside = Path(file).parent
+        tried = [given] if given.is_absolute() else [beside / kind / given, beside / given]
+        if beside.name == "tasks" and not given.is_absolute():
+            tried += [beside.parent / kind / given, beside.parent / given]
+        tried += [] if given.is_absolute() else [folder / given for folder in self._folders(kind)]
+        for path in tried:
+            if path.exists():
+                return path
+        looked = ", ".join(dict.fromkeys(str(path.parent) for path in tried))
+        raise InputError(f"there is no file {name}", where=where, hint=f"looked in {looked}")
 
     def patch(self, name: str) -> Mapping[str, Any]:
         """A declared patch's data. Raises InputError."""
@@ -46,34 +60,17 @@ class Files:
         """The file that a node asks for."""
         return self._by_digest[digest]
 
-    def _find(self, name: str, kind: str, playbook: str, where: Position | None) -> Path:
-        given = Path(name).expanduser()
-        beside = Path(playbook).parent
-        tried = [given] if given.is_absolute() else [beside / kind / given, beside / given]
-        tried += [] if given.is_absolute() else [folder / given for folder in self._folders(kind)]
-        for path in tried:
-            if path.is_file():
-                return path
-        if any(path.is_dir() for path in tried):
-            raise InputError(f"{name} is a folder; only files can be copied", where=where)
-        raise InputError(
-            f"there is no {kind.removesuffix('s')} {name}", where=where, hint="looked at: " + ", ".join(map(str, tried))
-        )
 
-    def _read(self, path: Path, where: Position | None) -> dict[str, Any]:
-        try:
-            with path.open("rb") as file:
-                digest = (
-                    hashlib.file_digest(file, "sha256").hexdigest()
-                    if hasattr(hashlib, "file_digest")
-                    else _digest(file)
-                )
-                size = file.tell()
-                file.seek(0)
-                inline = base64.b64encode(file.read()).decode() if size <= INLINE else None
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror}", where=where) from None
-        return {"name": path.name, "digest": digest, "size": size, "inline": inline}
+def _read(path: Path, where: Position | None) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            digest = _digest(file)
+            size = file.tell()
+            file.seek(0)
+            inline = base64.b64encode(file.read()).decode() if size <= INLINE else None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}", where=where) from None
+    return {"name": path.name, "digest": digest, "size": size, "inline": inline}
 
 
 def _digest(file: BinaryIO) -> str:

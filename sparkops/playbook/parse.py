@@ -1,228 +1,211 @@
-"""YAML to plays: every word known, of the right kind, and in its place, or an error with its position."""
+"""YAML files to plays: every word known, of the right kind, and in its place, or an error with its position."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sparkops.errors import InputError, InputErrors, Position, SparkopsError
-from sparkops.playbook import modules, words
-from sparkops.playbook.arguments import check_names
-from sparkops.playbook.model import Play, Task
+from sparkops.playbook import inherit, words
+from sparkops.playbook.model import Block, Play, Step, Task, Words, tasks_in
+from sparkops.playbook.readtask import check_words, is_mapping, plain_name, read_task
 from sparkops.project.near import did_you_mean
-from sparkops.project.yaml import key_position, load, original, position
+from sparkops.project.yaml import load, original, position
 
-IDENTIFIER_HINT = "letters, digits and underscores, not starting with a digit"
+# As deep as files may import one another: a circle is found by then.
+DEEPEST = 50
+Render = Callable[[Any], Any]
 
 
-def playbook(path: Path) -> list[Play]:
-    """The plays of a playbook file. Raises InputErrors with all that is wrong in it."""
-    document = load(path)
-    start = Position(str(path), 1, 1)
-    if not isinstance(document, list) or not document:
-        raise InputError("a playbook is a list of plays", where=position(document) or start)
-    reader = _Reader(str(path))
-    plays = [reader.play(item, position(document, index) or start) for index, item in enumerate(document)]
-    if reader.errors:
-        raise reader.errors[0] if len(reader.errors) == 1 else InputErrors(reader.errors)
-    return [play for play in plays if play is not None]
+def playbook(path: Path, render: Render = lambda value: value) -> list[Play]:
+    """The plays of a playbook file and of those that it imports.
+
+    `render` gives the value of a template in an import's file name, which only -e's variables can be in. Raises
+    InputError or InputErrors with all that is wrong.
+    """
+    reader = _Reader(render)
+    plays = reader.playbook(str(path), Words(), 0)
+    reader.finish()
+    return plays
+
+
+def task_file(path: Path, outer: Words, handlers: frozenset[str], render: Render) -> tuple[Step, ...]:
+    """The tasks of a file that include_tasks names; `handlers` are those they may notify. Raises as playbook does."""
+    reader = _Reader(render)
+    steps = reader.tasks(_list_of(path, "tasks"), Position(str(path), 1, 1), str(path), outer, 0)
+    for task in tasks_in(steps):
+        reader.check_notify(task, handlers)
+    reader.finish()
+    return steps
 
 
 class _Reader:
     """Collects what is wrong instead of stopping at the first."""
 
-    def __init__(self, file: str) -> None:
-        self.file = file
+    def __init__(self, render: Render) -> None:
         self.errors: list[SparkopsError] = []
+        self._render = render
 
-    def play(self, item: Any, where: Position) -> Play | None:
-        try:
-            _is_mapping(item, "a play", where)
-            _check_words(item, words.PLAY, words.PLAY_REFUSED, "play")
-            if "hosts" not in item:
-                raise InputError("a play needs hosts:", where=where)
-        except InputError as error:
-            self.errors.append(error)
-            return None
-        hosts = item["hosts"]
-        inherited = _tags(item)
-        handlers = self.tasks(item, "handlers", frozenset())
-        tasks = self.tasks(item, "tasks", inherited)
-        known = {name for handler in handlers for name in (handler.name, *handler.listen)}
-        for task in (*tasks, *handlers):
-            for name in task.notify:
-                if name not in known:
-                    self.errors.append(
-                        InputError(
-                            f"no handler is called {name!r}", where=task.position, hint=did_you_mean(name, known)
-                        )
-                    )
-        try:
-            return Play(
-                name=str(item.get("name") or (hosts if isinstance(hosts, str) else ",".join(map(str, hosts)))),
-                hosts=hosts if isinstance(hosts, str) else ",".join(map(str, hosts)),
-                position=where,
-                file=self.file,
-                vars=_variables(item, "vars"),
-                tasks=tasks,
-                handlers=handlers,
-                gather_facts=_flag(item, "gather_facts", True),
-                become=item.get("become", False),
-                become_user=str(item.get("become_user", "root")),
-                environment=_variables(item, "environment"),
-            )
-        except InputError as error:
-            self.errors.append(error)
-            return None
+    def finish(self) -> None:
+        if self.errors:
+            raise self.errors[0] if len(self.errors) == 1 else InputErrors(self.errors)
 
-    def tasks(self, play: Mapping[str, Any], key: str, tags: frozenset[str]) -> tuple[Task, ...]:
-        items = play.get(key) or []
+    def playbook(self, file: str, outer: Words, depth: int) -> list[Play]:
+        document = _list_of(Path(file), "plays")
+        found: list[Play] = []
+        for index, item in enumerate(document):
+            where = position(document, index) or Position(file, 1, 1)
+            try:
+                is_mapping(item, "a play", where)
+                imported = next((key for key in item if plain_name(key) == "import_playbook"), None)
+                if imported is not None:
+                    found += self._imported(item, imported, where, file, outer, depth)
+                else:
+                    found.append(self._play(item, where, file, outer))
+            except InputErrors as errors:
+                self.errors += errors.errors
+            except InputError as error:
+                self.errors.append(error)
+        return found
+
+    def _imported(
+        self, item: Mapping[str, Any], key: str, where: Position, file: str, outer: Words, depth: int
+    ) -> list[Play]:
+        check_words(item, words.IMPORT_PLAYBOOK | {key}, "import of a playbook")
+        path = self._beside(item[key], file, position(item, key) or where, depth)
+        plays = self.playbook(str(path), inherit.under(outer, item), depth + 1)
+        return [replace(play, vars={**play.vars, **inherit.mapping(item, "vars")}) for play in plays]
+
+    def _play(self, item: Mapping[str, Any], where: Position, file: str, outer: Words) -> Play:
+        check_words(item, words.PLAY, "play")
+        if item.get("hosts") in (None, "", []):
+            raise InputError("a play needs hosts:", where=where)
+        hosts = ",".join(inherit.strings(item, "hosts"))
+        # A play's vars are weaker than a task's, so they stay with the play.
+        inherited = inherit.under(replace(outer, vars={}), {key: item[key] for key in item if key != "vars"})
+        sections = tuple(
+            self.tasks(item.get(key) or [], position(item, key) or where, file, inherited, 0, key)
+            for key in ("pre_tasks", "tasks", "post_tasks")
+        )
+        found = self._handlers(item, where, file, inherited)
+        names = frozenset(name for handler in found for name in (handler.name, *handler.listen))
+        for task in (*tasks_in(tuple(step for section in sections for step in section)), *found):
+            self.check_notify(task, names)
+        return Play(
+            name=str(item.get("name") or hosts),
+            hosts=hosts,
+            position=where,
+            file=file,
+            vars=inherit.mapping(item, "vars"),
+            vars_files=inherit.conditions(item, "vars_files"),
+            sections=sections,
+            handlers=found,
+            gather_facts=item.get("gather_facts", True),
+            words=inherited,
+            serial=_serial(item),
+            max_fail_percentage=_percentage(item),
+            any_errors_fatal=_flag(item, "any_errors_fatal"),
+        )
+
+    def _handlers(self, item: Mapping[str, Any], where: Position, file: str, outer: Words) -> tuple[Task, ...]:
+        # Handlers run when they are notified, whatever tags were asked for.
+        steps = self.tasks(item.get("handlers") or [], where, file, replace(outer, tags=frozenset()), 0, "handlers")
+        return tuple(tasks_in(steps))
+
+    def tasks(
+        self, items: Any, where: Position, file: str, outer: Words, depth: int, key: str = "tasks"
+    ) -> tuple[Step, ...]:
         if not isinstance(items, list):
-            self.errors.append(InputError(f"{key} must be a list", where=position(play, key)))
+            self.errors.append(InputError(f"{key} must be a list", where=where))
             return ()
-        found = []
+        found: list[Step] = []
         for index, item in enumerate(items):
             try:
-                where = position(items, index) or Position(self.file, 1, 1)
-                found.append(_task(item, where, tags, handler=key == "handlers"))
+                at = position(items, index) or where
+                found += self._step(item, at, file, outer, depth, key == "handlers")
+            except InputErrors as errors:
+                self.errors += errors.errors
             except InputError as error:
                 self.errors.append(error)
         return tuple(found)
 
+    def _step(self, item: Any, where: Position, file: str, outer: Words, depth: int, handler: bool) -> tuple[Step, ...]:
+        is_mapping(item, "a task", where)
+        if "block" in item:
+            return (self._block(item, where, file, outer, depth),)
+        imported = next((key for key in item if plain_name(key) == "import_tasks"), None)
+        if imported is None:
+            return (read_task(item, where, file, outer, handler),)
+        check_words(item, words.IMPORT | {imported}, "import of tasks")
+        named = item[imported]
+        path = self._beside(named.get("file") if isinstance(named, Mapping) else named, file, where, depth)
+        inner = inherit.under(outer, item)
+        return self.tasks(_list_of(path, "tasks"), Position(str(path), 1, 1), str(path), inner, depth + 1)
 
-def _task(item: Any, where: Position, tags: frozenset[str], handler: bool) -> Task:
-    _is_mapping(item, "a task", where)
-    name, raw = _module(item, where, handler)
-    module = modules.module(name)
-    args = _arguments(item, raw, module, where)
-    check_names(module, args, where)
-    register = item.get("register")
-    if register is not None and not str(register).isidentifier():
-        raise InputError(
-            f"{register!r} cannot be a variable's name", where=position(item, "register"), hint=IDENTIFIER_HINT
-        )
-    loop = item.get("loop")
-    if loop is not None and not isinstance(loop, (list, str)):
-        raise InputError("loop must be a list or a template of one", where=position(item, "loop"))
-    return Task(
-        name=str(item.get("name") or name),
-        module=name,
-        args=args,
-        position=where,
-        when=_conditions(item, "when"),
-        loop=loop,
-        register=register,
-        notify=tuple(_strings(item, "notify")),
-        listen=tuple(_strings(item, "listen")),
-        tags=tags | _tags(item),
-        become=item.get("become"),
-        become_user=item.get("become_user"),
-        vars=_variables(item, "vars"),
-        environment=_variables(item, "environment"),
-        changed_when=_conditions(item, "changed_when") if "changed_when" in item else None,
-        failed_when=_conditions(item, "failed_when") if "failed_when" in item else None,
-        ignore_errors=_flag(item, "ignore_errors", False),
-        no_log=_flag(item, "no_log", False),
-    )
+    def _block(self, item: Mapping[str, Any], where: Position, file: str, outer: Words, depth: int) -> Block:
+        check_words(item, words.BLOCK, "block")
+        inner = inherit.under(outer, item)
+        parts = [
+            self.tasks(item.get(key) or [], position(item, key) or where, file, inner, depth, key)
+            for key in ("block", "rescue", "always")
+        ]
+        return Block(where, parts[0], parts[1], parts[2])
 
+    def _beside(self, name: Any, file: str, where: Position, depth: int) -> Path:
+        if not isinstance(name, str):
+            raise InputError("the name of a file is missing", where=where)
+        if depth >= DEEPEST:
+            raise InputError(f"files import one another more than {DEEPEST} deep", where=where)
+        try:
+            text = str(self._render(name))
+        except InputError as error:
+            hint = "an import is read before any host is known: only -e's variables can be in it; or use include_tasks"
+            raise InputError(error.message, where=error.where or where, hint=hint) from None
+        path = Path(text).expanduser()
+        beside = Path(file).parent
+        for candidate in [path] if path.is_absolute() else [beside / path, beside / "tasks" / path]:
+            if candidate.is_file():
+                return candidate
+        raise InputError(f"there is no file {text}", where=where, hint=f"looked in {beside}")
 
-def _module(item: Mapping[str, Any], where: Position, handler: bool) -> tuple[str, Any]:
-    """The one key of a task that is a module, and its value."""
-    known = words.HANDLER if handler else words.TASK
-    found = []
-    for key in item:
-        if key in known:
-            continue
-        name = next((str(key)[len(prefix) :] for prefix in modules.PREFIXES if str(key).startswith(prefix)), str(key))
-        if name in modules.names():
-            found.append((name, item[key]))
-        else:
-            raise _unknown(key, item, known, "handler" if handler else "task")
-    if not found:
-        raise InputError("this task has no module", where=where, hint="for example `file:` or `command:`")
-    if len(found) > 1:
-        raise InputError(f"a task has one module, this one has {' and '.join(name for name, _ in found)}", where=where)
-    return found[0]
+    def check_notify(self, task: Task, names: frozenset[str]) -> None:
+        """A handler that is notified must exist; a name with a template is looked at when it is known."""
+        for name in task.notify:
+            if name not in names and "{{" not in name:
+                hint = did_you_mean(name, names)
+                self.errors.append(InputError(f"no handler is called {name!r}", where=task.position, hint=hint))
 
 
-def _arguments(item: Mapping[str, Any], raw: Any, module: modules.Module, where: Position) -> Mapping[str, Any]:
-    more = _variables(item, "args")
-    if isinstance(raw, Mapping):
-        return {**raw, **more} if more else raw
-    if raw is None:
-        return more
-    if isinstance(raw, list) or not module.free_form:
-        raise InputError(
-            f"{module.name} takes its arguments as a mapping",
-            where=next((key_position(item, key) for key in item if item[key] is raw), where),
-            hint=f"it takes: {', '.join(sorted(module.fields))}",
-        )
-    return {module.free_form: raw, **more}
-
-
-def _check_words(item: Mapping[str, Any], known: frozenset[str], refused: frozenset[str], what: str) -> None:
-    for key in item:
-        if key not in known:
-            raise _unknown(key, item, known, what, refused)
-
-
-def _unknown(
-    key: Any,
-    item: Mapping[str, Any],
-    known: Iterable[str],
-    what: str,
-    refused: frozenset[str] = words.TASK_REFUSED,
-) -> InputError:
-    where = key_position(item, key)
-    if key in refused:
-        return InputError(f"{key}: Ansible has this word, sparkops does not support it", where=where)
-    candidates = [*known, *(modules.names() if what != "play" else ())]
-    kind = "word of a play" if what == "play" else "module or word of a task"
-    return InputError(f"{key!r} is no {kind}", where=where, hint=did_you_mean(str(key), candidates))
-
-
-def _is_mapping(item: Any, what: str, where: Position) -> None:
-    if not isinstance(item, Mapping):
-        raise InputError(f"{what} is a mapping of words to values, not {type(item).__name__}", where=where)
-
-
-def _variables(item: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = item.get(key)
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise InputError(f"{key} must be a mapping", where=position(item, key))
-    return value
-
-
-def _flag(item: Mapping[str, Any], key: str, default: bool) -> bool:
-    value = item.get(key, default)
-    if not isinstance(value, bool):
-        raise InputError(
-            f"{key} must be true or false, not {original(item, key) or value!r}", where=position(item, key)
-        )
-    return value
-
-
-def _conditions(item: Mapping[str, Any], key: str) -> tuple[Any, ...]:
-    value = item.get(key)
-    if value is None:
-        return ()
-    return tuple(value) if isinstance(value, list) else (value,)
-
-
-def _strings(item: Mapping[str, Any], key: str) -> list[str]:
-    value = item.get(key)
-    if value is None:
+def _list_of(path: Path, what: str) -> list[Any]:
+    document = load(path)
+    if document is None and what == "tasks":
         return []
-    values = value if isinstance(value, list) else [value]
-    if not all(isinstance(one, str) for one in values):
-        raise InputError(f"{key} must be text or a list of texts", where=position(item, key))
-    return values
+    if not isinstance(document, list) or (not document and what == "plays"):
+        raise InputError(f"this file must be a list of {what}", where=position(document) or Position(str(path), 1, 1))
+    return document
 
 
-def _tags(item: Mapping[str, Any]) -> frozenset[str]:
-    value = item.get("tags")
-    values = value if isinstance(value, list) else [] if value is None else str(value).split(",")
-    return frozenset(str(one).strip() for one in values)
+def _flag(item: Mapping[str, Any], key: str) -> bool:
+    value = item.get(key, False)
+    if not isinstance(value, bool):
+        written = original(item, key) or repr(value)
+        raise InputError(f"{key} must be true or false, not {written}", where=position(item, key))
+    return value
+
+
+def _serial(item: Mapping[str, Any]) -> tuple[Any, ...]:
+    value = item.get("serial")
+    return () if value is None else tuple(value) if isinstance(value, list) else (value,)
+
+
+def _percentage(item: Mapping[str, Any]) -> float | None:
+    value = item.get("max_fail_percentage")
+    if value is None:
+        return None
+    try:
+        return float(str(value).rstrip("%"))
+    except ValueError:
+        where = position(item, "max_fail_percentage")
+        raise InputError(f"max_fail_percentage is a number, not {value!r}", where=where) from None

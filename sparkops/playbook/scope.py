@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from sparkops.errors import InputError
 from sparkops.playbook.template import Templar
+
+HOSTVARS = "hostvars"
 
 
 class NeedsResult(Exception):
@@ -18,17 +23,36 @@ class NeedsResult(Exception):
         self.names = names
 
 
-@dataclass
+class NeedsOthers(Exception):
+    """A template reads other hosts' variables: they must be as far as this one first."""
+
+
+@dataclass(frozen=True)
 class Scope:
-    """values: what is known. pending: names that are registered by tasks ahead. facts_pending: facts are not in yet."""
+    """What a host's templates see.
+
+    below: what a task's own vars beat (inventory, facts, play). above: what beats them (results, set_fact, -e).
+    local: what beats all (a loop's item). pending: names that tasks ahead register. facts_pending: facts are not
+    in yet. apart: other hosts may be elsewhere, so `hostvars` may not be read. find: a file that a task names.
+    """
 
     templar: Templar
-    values: Mapping[str, Any]
-    pending: set[str] = field(default_factory=set)
+    below: Mapping[str, Any]
+    above: Mapping[str, Any]
+    task: Mapping[str, Any] = field(default_factory=dict)
+    local: Mapping[str, Any] = field(default_factory=dict)
+    pending: frozenset[str] = frozenset()
     facts_pending: bool = False
+    apart: bool = False
+    find_file: Callable[[str, str], Path] | None = None
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """All names; the first map that has one wins."""
+        return ChainMap(self.local, self.above, self.task, self.below)  # type: ignore[arg-type]
 
     def render(self, value: Any) -> Any:
-        """The value with its templates rendered. Raises NeedsResult, or InputError with the position."""
+        """The value with its templates rendered. Raises NeedsResult, NeedsOthers, or InputError with the position."""
         self._known(lambda: self.templar.names(value, self.values))
         return self.templar.render(value, self.values)
 
@@ -37,8 +61,13 @@ class Scope:
         self._known(lambda: self.templar.file_names(path, self.values))
         return self.templar.render_file(path, self.values)
 
+    def expression(self, text: str) -> Any:
+        """The value of a bare expression. Raises as render does."""
+        self._known(lambda: self.templar.condition_names(text, self.values))
+        return self.templar.expression(text, self.values)
+
     def truth(self, condition: Any) -> bool:
-        """Whether a `when` holds. Raises as render does."""
+        """Whether a condition holds. Raises as render does."""
         self._known(lambda: self.templar.condition_names(condition, self.values))
         return self.templar.truth(condition, self.values)
 
@@ -46,18 +75,64 @@ class Scope:
         """A list of conditions is their conjunction; the first false one ends it."""
         return all(self.truth(condition) for condition in conditions)
 
-    def with_values(self, more: Mapping[str, Any]) -> Scope:
-        """The same moment with further names (a task's vars, a loop's item)."""
+    def flag(self, value: Any, name: str) -> bool:
+        """A word that is a bool, or a template or text of one."""
+        if isinstance(value, str):
+            value = self.render(value)
+        if isinstance(value, bool) or value is None:
+            return bool(value)
+        word = str(value).strip().lower()
+        if word in ("true", "yes", "on", "1"):
+            return True
+        if word in ("false", "no", "off", "0", ""):
+            return False
+        raise InputError(f"{name} must be true or false, not {value!r}")
+
+    def find(self, name: Any, kind: str) -> Path:
+        """A file or folder that a task names. Raises InputError."""
+        assert self.find_file is not None
+        return self.find_file(str(name), kind)
+
+    def for_task(self, variables: Mapping[str, Any], find: Callable[[str, str], Path]) -> Scope:
+        """The same moment with a task's own vars in their place."""
+        return replace(self, task=variables, find_file=find)
+
+    def with_local(self, more: Mapping[str, Any]) -> Scope:
+        """With names that beat all (a loop's item)."""
+        return replace(self, local={**self.local, **more}, pending=self.pending - set(more))
+
+    def with_results(self, more: Mapping[str, Any]) -> Scope:
+        """With registered results or facts that were set."""
         if not more:
             return self
-        return Scope(self.templar, {**self.values, **more}, self.pending - set(more), self.facts_pending)
+        return replace(self, above=ChainMap(dict(more), self.above), pending=self.pending - set(more))  # type: ignore[arg-type]
+
+    def awaiting(self, names: set[str], facts: bool = False) -> Scope:
+        """With names that tasks before this moment will give."""
+        return replace(self, pending=self.pending | names, facts_pending=self.facts_pending or facts)
 
     def _known(self, used: Callable[[], set[str]]) -> None:
-        if not self.pending and not self.facts_pending:
+        if not self.pending and not self.facts_pending and not self.apart:
             return
-        missing = {name for name in used() if name in self.pending or self._is_fact_to_come(name)}
+        names = used()
+        reflective = names & {HOSTVARS, "vars"}
+        missing = {name for name in names if name in self.pending or self._is_fact_to_come(name)}
+        if reflective and (self.pending or self.facts_pending):
+            missing |= reflective
         if missing:
             raise NeedsResult(missing)
+        if self.apart and HOSTVARS in names:
+            raise NeedsOthers
 
     def _is_fact_to_come(self, name: str) -> bool:
-        return self.facts_pending and name not in self.values and name.startswith("ansible_")
+        return self.facts_pending and name.startswith("ansible_") and name not in self.values
+
+
+@contextmanager
+def placed(where: Any) -> Iterator[None]:
+    """Gives an InputError that knows no place the one of the task."""
+    try:
+        yield
+    except InputError as error:
+        error.where = error.where or where
+        raise

@@ -1,30 +1,47 @@
-"""The words of plays and tasks: those we have, and Ansible's that we do not have (yet) and refuse by name."""
+"""The words of plays, blocks and tasks: those we have, and Ansible's that we do not have and refuse by name."""
 
 from __future__ import annotations
 
-TASK = frozenset((
-    "name", "when", "loop", "register", "notify", "tags", "become", "become_user", "vars", "environment",
-    "args", "changed_when", "failed_when", "ignore_errors", "no_log",
+# Words that tasks inherit from what is around them.
+INHERITED = frozenset((
+    "when", "vars", "tags", "environment", "become", "become_user", "check_mode", "delegate_to", "ignore_errors",
+    "no_log", "run_once", "timeout",
+))  # fmt: skip
+LOOPS = {
+    "with_items": "items", "with_list": "list", "with_dict": "dict", "with_fileglob": "fileglob",
+    "with_first_found": "first_found",
+}  # fmt: skip
+TASK = INHERITED | LOOPS.keys() | frozenset((
+    "name", "loop", "loop_control", "register", "notify", "args", "changed_when", "failed_when", "until", "retries",
+    "delay",
 ))  # fmt: skip
 HANDLER = TASK | {"listen"}
-PLAY = frozenset((
-    "name", "hosts", "vars", "tasks", "handlers", "gather_facts", "become", "become_user", "tags",
-    "environment",
+BLOCK = INHERITED | {"name", "block", "rescue", "always"}
+IMPORT = INHERITED | {"name"}
+INCLUDE = TASK - {"register", "notify", "changed_when", "failed_when", "until", "retries", "delay"}
+PLAY = (INHERITED - {"when", "delegate_to", "run_once", "timeout"}) | frozenset((
+    "name", "hosts", "vars_files", "pre_tasks", "tasks", "post_tasks", "handlers", "gather_facts", "serial",
+    "max_fail_percentage", "any_errors_fatal",
 ))  # fmt: skip
+IMPORT_PLAYBOOK = frozenset(("import_playbook", "name", "when", "vars", "tags"))
+LOOP_CONTROL = frozenset(("loop_var", "index_var", "label", "pause"))
 
-TASK_REFUSED = frozenset((
-    "action", "always", "any_errors_fatal", "async", "become_exe", "become_flags", "become_method", "block",
-    "check_mode", "collections", "connection", "debugger", "delay", "delegate_facts", "delegate_to", "diff",
-    "ignore_unreachable", "import_playbook", "import_role", "import_tasks", "include_role", "include_tasks",
-    "include_vars", "local_action", "loop_control", "module_defaults", "poll", "port", "remote_user", "rescue",
-    "retries", "run_once", "throttle", "timeout", "until", "with_dict", "with_fileglob", "with_first_found",
-    "with_flattened", "with_indexed_items", "with_items", "with_list", "with_nested", "with_sequence",
-    "with_subelements", "with_together",
-))  # fmt: skip
-PLAY_REFUSED = frozenset((
-    "any_errors_fatal", "become_exe", "become_flags", "become_method", "check_mode", "collections",
-    "connection", "debugger", "diff", "fact_path", "force_handlers", "gather_subset", "gather_timeout",
-    "ignore_errors", "ignore_unreachable", "import_playbook", "max_fail_percentage", "module_defaults",
-    "no_log", "order", "port", "post_tasks", "pre_tasks", "remote_user", "roles", "run_once", "serial",
-    "strategy", "throttle", "timeout", "vars_files", "vars_prompt",
-))  # fmt: skip
+# Why, where there is more to say than that it is not supported.
+REFUSED = {
+    "async": "long steps of sparkops go on by themselves when the connection drops",
+    "poll": "long steps of sparkops go on by themselves when the connection drops",
+    "strategy": "hosts never wait for one another inside a play, except where the play needs it",
+    "vars_prompt": "give variables with -e, or a secret by lookup('env', ...)",
+    "local_action": "write the module, and delegate_to: localhost",
+    "action": "write the module's name as the key",
+    "include": "Ansible dropped it: import_tasks or include_tasks",
+    "roles": "they come with another release",
+}
+ANSIBLES = frozenset((
+    "any_errors_fatal", "become_exe", "become_flags", "become_method", "collections", "connection", "debugger",
+    "delegate_facts", "diff", "fact_path", "force_handlers", "gather_subset", "gather_timeout", "ignore_unreachable",
+    "import_role", "include_role", "loop_control", "module_defaults", "order", "port", "remote_user", "run_once",
+    "throttle", "timeout", "with_flattened", "with_indexed_items", "with_nested", "with_random_choice",
+    "with_sequence", "with_subelements", "with_together", "with_file", "with_lines", "with_inventory_hostnames",
+    "listen", "validate_argspec", "when", "delegate_to",
+)) | REFUSED.keys()  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,53 +22,55 @@ OpenSession = Callable[[Address], Session]
 
 @dataclass
 class HostState:
-    """One host through all plays of a run. `lost`: it has failed or is unreachable, and is left out from then on."""
+    """One host through all plays of a run.
+
+    facts: gathered. variables: registered results and what set_fact set. included: by include_vars. files: the
+    play's vars_files. pending: handlers that the node still owes, by scope; None until it has said so. lost: it has
+    failed or is unreachable, and is left out from then on. delegates: sessions with other hosts on its behalf.
+    """
 
     host: Host
-    magic: Mapping[str, Any]
     facts: dict[str, Any] = field(default_factory=dict)
-    registered: dict[str, Any] = field(default_factory=dict)
-    pending: dict[str, list[str]] = field(default_factory=dict)
+    variables: dict[str, Any] = field(default_factory=dict)
+    included: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, Any] = field(default_factory=dict)
+    magic: Mapping[str, Any] = field(default_factory=dict)
+    pending: dict[str, list[str]] | None = None
     session: Session | None = None
     lost: bool = False
-
-    def values(self, play: Play, options: Options) -> dict[str, Any]:
-        """All names, in Ansible's order of precedence, the strongest last."""
-        return {
-            **options.defaults,
-            **self.host.vars,
-            **self.facts,
-            **play.vars,
-            **self.registered,
-            **options.extra,
-            **self.magic,
-            "ansible_check_mode": options.check,
-            "ansible_diff_mode": options.diff,
-        }
+    delegates: dict[str, Session] = field(default_factory=dict)
 
     def scope(self, templar: Templar, play: Play, options: Options) -> Scope:
-        """The names as they stand now."""
-        return Scope(templar, self.values(play, options))
+        """The names as they stand now, in Ansible's order of precedence."""
+        below = ChainMap(self.files, play.vars, self.facts, self.host.vars, options.defaults)  # type: ignore[arg-type]
+        own = {"inventory_hostname": self.host.name}
+        above = ChainMap(own, self.magic, options.extra, self.variables, self.included)  # type: ignore[arg-type]
+        return Scope(templar, below, above)
 
-    def address(self, templar: Templar, play: Play, options: Options) -> Address:
+    def own(self) -> Mapping[str, Any]:
+        """What `hostvars` shows of this host."""
+        return ChainMap(self.variables, self.included, self.facts, self.host.vars)
+
+    def address(self, scope: Scope, options: Options) -> Address:
         """Where the host is; its connection variables may be templates."""
-        return connection_address(self.host.name, self.values(play, options), templar, options.become_password)
+        return connection_address(self.host.name, scope.values, scope.templar, options.become_password)
 
     def open(self, connect: OpenSession, address: Address, options: Options) -> Session:
-        """The session, opened with the first call. Raises HostUnreachable, LeaseHeld."""
-        if self.session is not None:
-            return self.session
-        self.session = connect(address)
-        self.session.send(
-            {
-                "op": "open",
-                "state_dir": options.state_dir,
-                "check": options.check,
-                "lease": None if options.check or not options.lease else dict(options.about),
-                "sudo_password": address.sudo_password,
-            }
-        )
+        """The session, opened with the first call. Raises HostUnreachable."""
+        if self.session is None:
+            self.session = connect(address)
+            lease = None if options.check or not options.lease else dict(options.about)
+            self.session.send(opening(address, options, lease))
         return self.session
+
+    def delegate(self, connect: OpenSession, address: Address, options: Options) -> Session:
+        """A session with another host on this one's behalf: its own, and without that host's lease, which the host
+        itself may hold in this run.
+        """
+        if address.name not in self.delegates:
+            self.delegates[address.name] = connect(address)
+            self.delegates[address.name].send(opening(address, options, None))
+        return self.delegates[address.name]
 
     def greeted(self, message: dict[str, Any]) -> None:
         """The executor's answer to opening. Raises LeaseHeld."""
@@ -91,8 +94,20 @@ class HostState:
 
     def close(self) -> None:
         """Hang up."""
-        if self.session is not None:
-            self.session.close()
+        for session in [self.session, *self.delegates.values()]:
+            if session is not None:
+                session.close()
+
+
+def opening(address: Address, options: Options, lease: dict[str, Any] | None) -> dict[str, Any]:
+    """The first frame of a session."""
+    return {
+        "op": "open",
+        "state_dir": options.state_dir,
+        "check": options.check,
+        "lease": lease,
+        "sudo_password": address.sudo_password,
+    }
 
 
 CONNECTION = frozenset((

@@ -14,7 +14,8 @@ FORKS = 16
 @dataclass(frozen=True)
 class Options:
     """check: change nothing. extra: variables that win over all others. defaults: those that lose
-    to all. about: who runs what, for the lease."""
+    to all. about: who runs what, for the lease. start_at: the task's name, or
+    a glob of it, before which nothing runs. step: ask before each task."""
 
     check: bool = False
     diff: bool = False
@@ -24,13 +25,16 @@ class Options:
     extra: Mapping[str, Any] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     become_password: str | None = field(default=None, repr=False)
+    limit: str | None = None
+    start_at: str | None = None
+    step: bool = False
     state_dir: str = "~/.local/share/sparkops/state"
     lease: bool = True
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def selects(self, task: Task) -> bool:
         """Whether --tags and --skip-tags leave a task in; `always` and `never` as in Ansible."""
-        tags = task.tags
+        tags = task.words.tags
         if (
             self.skip_tags & tags
             or ("tagged" in self.skip_tags and tags)

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from sparkops.errors import InputError, InputErrors, SparkopsError, TaskFailed
 from sparkops.events import Emit, HostEnd, HostStart, Notice, RunStart
 from sparkops.inventory.inventory import Inventory, NoMatch
 from sparkops.playbook.files import Files
-from sparkops.playbook.model import Play, Task
+from sparkops.playbook.model import Play, Step, tasks_in
+from sparkops.playbook.scope import Scope
 from sparkops.playbook.template import Templar
+from sparkops.project.near import did_you_mean
+from sparkops.runner.batch import Batch, batches
+from sparkops.runner.foresight import foresee, gather, gathers, syntax_errors, vars_files
 from sparkops.runner.hoststate import HostState, OpenSession
+from sparkops.runner.hostvars import HostVars, magic
 from sparkops.runner.options import Options
+from sparkops.runner.program import Item, Program
 from sparkops.runner.recap import Tally
-from sparkops.runner.walk import Context, Walk, foresee, gather
+from sparkops.runner.walk import Context, Walk
 
 
 @dataclass(frozen=True)
@@ -69,39 +78,64 @@ class Run:
         chosen = set(target.names())
         self._plays = [(play, self._hosts(play, chosen)) for play in plays]
         names = dict.fromkeys(name for _, hosts in self._plays for name in hosts)
-        self._states = {name: HostState(target.inventory.host(name), {}) for name in names}
+        self._states = {name: HostState(target.inventory.host(name)) for name in names}
+        self._hostvars = HostVars(target.inventory, self._states)
         self.tally = Tally(emit, names)
         self._stopping = False
+        self._started = self._go_on = False
+        self._asking = threading.Lock()
 
     def _hosts(self, play: Play, chosen: set[str]) -> list[str]:
+        pattern = self._templar.render(play.hosts, self.options.extra)
         try:
-            return [host.name for host in self._inventory.select(play.hosts) if host.name in chosen]
+            return [host.name for host in self._inventory.select(str(pattern)) if host.name in chosen]
         except NoMatch:
             return []
+
+    def plays(self) -> list[tuple[Play, list[str]]]:
+        """The plays, each with its hosts."""
+        return self._plays
+
+    def check_syntax(self) -> None:
+        """What is wrong with the templates of the plays, whatever the hosts. Raises InputErrors."""
+        tasks = [task for play, _ in self._plays for task in (*tasks_in(self._steps(play)), *play.handlers)]
+        errors = syntax_errors(tasks, self._templar)
+        if errors:
+            raise InputErrors(list(errors))
 
     def check(self) -> None:
         """Everything that can be known to be wrong before the first connection. Raises InputErrors."""
         found: dict[str, SparkopsError] = {}
+        if not any(self._starts_in(play) for play, _ in self._plays):
+            names = [task.name for play, _ in self._plays for task in tasks_in(self._steps(play))]
+            hint = did_you_mean(str(self.options.start_at), names)
+            raise InputError(f"no task is called {self.options.start_at!r}", hint=hint)
         for play, hosts in self._plays:
-            tasks = self._tasks(play)
+            batches(hosts, self._serial(play), play.position)
+            batch = Batch(play, hosts, 1)
+            tasks = [task for task in tasks_in(self._steps(play)) if self.options.selects(task)]
             for name in hosts:
-                scope = self._states[name].scope(self._templar, play, self.options)
-                for error in foresee(play, tasks, scope, self._files):
+                try:
+                    scope = self._enter(play, self._states[name], batch, hosts).awaiting(set(), facts=True)
+                    errors = foresee(play, [*tasks, *play.handlers], scope, self._files)
+                except InputError as wrong:
+                    errors = [wrong]
+                for error in errors:
                     found.setdefault(str(error), error)
         if found:
             raise InputErrors(list(found.values()))
 
     def execute(self) -> int:
         """Run, and give the exit code. The recap is emitted in any case; Ctrl-C hangs up on all nodes and gives 130."""
-        started = RunStart(
-            self._plays[0][0].file if self._plays else "", list(self._states), self.options.check, self.options.forks
-        )
-        self.tally(started)
+        file = self._plays[0][0].file if self._plays else ""
+        self.tally(RunStart(file, list(self._states), self.options.check, self.options.forks))
         for part in self._target.unmatched():
             self.tally(Notice(f"nothing matches {part!r}"))
         try:
             for play, hosts in self._plays:
-                self._play(play, [name for name in hosts if not self._states[name].lost])
+                if not self._play(play, [name for name in hosts if not self._states[name].lost]):
+                    break
+                self._started = self._started or self._starts_in(play)
         except KeyboardInterrupt:
             self.tally.codes.add(130)
         finally:
@@ -111,48 +145,110 @@ class Run:
         self._emit(self.tally.recap(code))
         return code
 
-    def _tasks(self, play: Play) -> list[Task]:
-        tasks = [task for task in play.tasks if self.options.selects(task)]
-        return [gather(play), *tasks] if play.gather_facts else tasks
+    def _starts_in(self, play: Play) -> bool:
+        names = [task.name for task in tasks_in(self._steps(play))]
+        return self.options.start_at is None or any(fnmatchcase(name, self.options.start_at) for name in names)
 
-    def _play(self, play: Play, hosts: list[str]) -> None:
+    def _steps(self, play: Play) -> tuple[Step, ...]:
+        return tuple(step for section in play.sections for step in section)
+
+    def _serial(self, play: Play) -> list[Any]:
+        return [self._templar.render(size, {**play.vars, **self.options.extra}) for size in play.serial]
+
+    def _enter(self, play: Play, state: HostState, batch: Batch, hosts: list[str]) -> Scope:
+        """Give a host the play's variables; its scope."""
+        state.magic = magic(play, batch, hosts, self.options, self._hostvars)
+        state.files = {}
+        scope = state.scope(self._templar, play, self.options)
+        state.files = vars_files(play, scope, self._files)
+        return scope
+
+    def _play(self, play: Play, hosts: list[str]) -> bool:
+        """Run a play, batch by batch. False when the run is over."""
         if not hosts:
             self.tally(Notice(f"play {play.name!r}: no hosts matched {play.hosts!r}, skipped"))
-            return
-        context = Context(self.options, self.tally, self._files, self._connect, self._templar)
-        tasks = self._tasks(play)
-        pool = ThreadPoolExecutor(min(self.options.forks, len(hosts)), thread_name_prefix="host")
-        futures = [pool.submit(self._host, context, play, self._states[name], tasks) for name in hosts]
+            return True
+        for names in batches(hosts, self._serial(play), play.position):
+            batch = Batch(play, names, self.options.forks)
+            self._run_batch(play, batch, hosts)
+            if batch.broken or len(batch.failed) == len(names):
+                # As in Ansible: when a whole batch has failed, the rest is not touched.
+                return not (batch.broken or play.serial)
+        return True
+
+    def _run_batch(self, play: Play, batch: Batch, hosts: list[str]) -> None:
+        states = self._states
+        context = Context(
+            self.options, self.tally, self._files, self._connect, self._templar, states, self._inventory, self._ask
+        )
+        # A thread a host, since hosts may have to meet; `forks` of them at work.
+        pool = ThreadPoolExecutor(len(batch.hosts), thread_name_prefix="host")
+        futures = [pool.submit(self._host, context, play, states[name], batch, hosts) for name in batch.hosts]
         try:
             _wait(futures)
         except KeyboardInterrupt:
             self._stopping = True
+            batch.stop()
             # A closed session ends what its thread waits for; the node ends what it was running.
-            for state in self._states.values():
+            for state in states.values():
                 state.close()
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _host(self, context: Context, play: Play, state: HostState, tasks: list[Task]) -> None:
-        if self._stopping:
-            return
+    def _ask(self, host: str, task: str) -> bool:
+        """Whether to do a task on a host (--step); one question at a time, and `c` is yes to all that come."""
+        with self._asking:
+            if self._go_on:
+                return True
+            answer = input(f"{host}: {task}? (N)o/(y)es/(c)ontinue: ").strip().lower()
+            self._go_on = answer.startswith("c")
+            return answer.startswith(("y", "c"))
+
+    def _items(self, play: Play, program: Program) -> list[Item]:
+        """What there is to do, in order: facts, each section's tasks, and after each the handlers."""
+        found = [Item(gather(play), order=(-1,))] if gathers(play, self.options) else []
+        for number, section in enumerate(play.sections):
+            line = program.line(section, order=(number,))
+            kept = [item for item in line if item.task is None or self.options.selects(item.task)]
+            if kept or number == len(play.sections) - 1:
+                found += [*kept, Item(None, mark="flush", order=(number, 1 << 30))]
+        return self._from_start(found)
+
+    def _from_start(self, items: list[Item]) -> list[Item]:
+        """What is left when --start-at-task says where to begin; facts are gathered in any case."""
+        name = self.options.start_at
+        if name is None or self._started:
+            return items
+        for at, item in enumerate(items):
+            if item.task is not None and fnmatchcase(item.task.name, name):
+                return [*(first for first in items[:at] if first.order == (-1,)), *items[at:]]
+        return []
+
+    def _host(self, context: Context, play: Play, state: HostState, batch: Batch, hosts: list[str]) -> None:
+        batch.enter()
         name, started = state.host.name, time.monotonic()
-        context.emit(HostStart(name, play.name, len(tasks)))
         end = HostEnd(name, play.name, "ok", 0.0)
+        if self._stopping or batch.ended:
+            batch.leave(name, False)
+            return
         try:
-            Walk(context, play, state).run(tasks)
+            self._enter(play, state, batch, hosts)
+            walk = Walk(context, play, state, batch)
+            items = self._items(play, walk.program)
+            context.emit(HostStart(name, play.name, sum(item.task is not None for item in items)))
+            walk.run(items)
         except SparkopsError as error:
-            state.lost = True
-            state.close()
             end = self._lost(name, play, error)
         except Exception as error:
             # A bug of ours on one host must not take the other hosts' runs with it.
-            state.lost = True
-            state.close()
             self.tally.codes.add(1)
             end = HostEnd(name, play.name, "failed", 0.0, f"a bug in sparkops: {type(error).__name__}: {error}", "-vvv")
+        if end.state != "ok":
+            state.lost = True
+            state.close()
         context.emit(HostEnd(name, play.name, end.state, time.monotonic() - started, end.msg, end.hint))
+        batch.leave(name, end.state != "ok")
 
     def _lost(self, name: str, play: Play, error: SparkopsError) -> HostEnd:
         hint = error.hint or ""

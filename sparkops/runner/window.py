@@ -3,87 +3,95 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from sparkops.playbook.compile import Compiled
+from sparkops.playbook.compile import Compiled, Step
 from sparkops.playbook.files import Files
+from sparkops.runner.results import Answer, of_action
 from sparkops.transport.session import Session
 
 PIECE = 256 * 1024
-
-
-@dataclass(frozen=True)
-class Answer:
-    """How one step ended on the node; as it said it."""
-
-    state: str
-    msg: str
-    diff: str | None
-    result: dict[str, Any]
-    seconds: float
+Greet = Callable[[dict[str, Any]], None]
 
 
 def frames(tasks: list[Compiled]) -> list[dict[str, Any]]:
     """The tasks' steps in order. A loop's items but the last are marked `more`: they all run."""
     found = []
     for compiled in tasks:
-        last = len(compiled.steps) - 1
-        found += [{**step.frame, "more": True} if at < last else step.frame for at, step in enumerate(compiled.steps)]
+        sent = [step for step in compiled.steps if step.acted is None]
+        found += [{**step.frame, "more": True} if at < len(sent) - 1 else step.frame for at, step in enumerate(sent)]
     return found
 
 
-def execute(
-    session: Session,
-    tasks: list[Compiled],
-    files: Files,
-    greet: Callable[[dict[str, Any]], None],
-    begin: Callable[[Compiled], None],
-    progress: Callable[[Compiled, dict[str, Any]], None],
-) -> Iterator[tuple[Compiled, list[Answer]]]:
-    """Send the window, then give each task with its steps' answers as it ends; tasks after a failure never come.
+class Window:
+    """Sends tasks and gives each with its steps' answers as it ends. What the controller has done comes in its place.
 
-    Skipped tasks (no steps) come in their place. Raises ConnectionLost.
+    greet: is given the executor's answer to opening. begin: is told of a task before it runs.
     """
-    owners = [compiled for compiled in tasks for _ in compiled.steps]
-    if owners:
-        session.send({"op": "window", "tasks": frames(tasks)})
-        session.waits += 1
-    answers: list[Answer] = []
-    waiting = iter(tasks)
-    for compiled in waiting:
-        if not compiled.steps:
-            yield compiled, []
-            continue
-        begin(compiled)
-        while len(answers) < len(compiled.steps):
-            message = session.receive()
-            if message["ev"] in ("hello", "refused"):
-                greet(message)
-            elif message["ev"] == "result":
-                fields = ("state", "msg", "diff", "result", "seconds")
-                answers.append(Answer(*(message[key] for key in fields)))
-            elif message["ev"] == "progress":
-                progress(compiled, message)
-            elif message["ev"] == "need":
-                _send_file(session, files, message["digest"])
-            elif message["ev"] == "done":
-                # The node stopped: this task, if it has begun, ends with what it has.
-                if answers:
-                    yield compiled, answers
+
+    def __init__(
+        self,
+        session: Session,
+        files: Files,
+        greet: Greet,
+        begin: Callable[[Compiled], None],
+        progress: Callable[[Compiled, dict[str, Any]], None],
+    ) -> None:
+        self._session = session
+        self._files = files
+        self._greet = greet
+        self._begin = begin
+        self._progress = progress
+        self._stopped = False
+
+    def execute(self, tasks: list[Compiled]) -> Iterator[list[Answer]]:
+        """Each task's answers, [] for one that is skipped; tasks after one that failed never come.
+
+        Raises ConnectionLost, LeaseHeld. Call `finish` when no more is wanted.
+        """
+        self._stopped = all(compiled.local for compiled in tasks)
+        if not self._stopped:
+            self._session.send({"op": "window", "tasks": frames(tasks)})
+            self._session.waits += 1
+        for compiled in tasks:
+            if not compiled.local:
+                self._begin(compiled)
+            answers = [answer for step in compiled.steps if (answer := self._answer(compiled, step)) is not None]
+            if compiled.steps and not answers:
                 return
-        yield compiled, answers
-        answers = []
-    if owners:
-        while session.receive()["ev"] != "done":
-            pass
+            yield answers
 
+    def finish(self) -> None:
+        """Take in the window's end, so that the next one starts clean."""
+        while not self._stopped:
+            self._stopped = self._receive()["ev"] == "done"
 
-def _send_file(session: Session, files: Files, digest: str) -> None:
-    with files.by_digest(digest).open("rb") as file:
-        while piece := file.read(PIECE):
-            session.send({"op": "piece"}, piece)
-            session.flush()
+    def _answer(self, compiled: Compiled, step: Step) -> Answer | None:
+        """How one step ended; None when the node has stopped before it."""
+        if step.acted is not None:
+            return of_action(step.acted)
+        while not self._stopped:
+            message = self._receive()
+            if message["ev"] == "result":
+                return Answer(*(message[key] for key in ("state", "msg", "diff", "result", "seconds")))
+            if message["ev"] == "progress":
+                self._progress(compiled, message)
+            elif message["ev"] == "need":
+                self._send_file(message["digest"])
+            self._stopped = message["ev"] == "done"
+        return None
+
+    def _receive(self) -> dict[str, Any]:
+        message = self._session.receive()
+        if message["ev"] in ("hello", "refused"):
+            self._greet(message)
+        return message
+
+    def _send_file(self, digest: str) -> None:
+        with self._files.by_digest(digest).open("rb") as file:
+            while piece := file.read(PIECE):
+                self._session.send({"op": "piece"}, piece)
+                self._session.flush()
         # An empty piece: the file is shorter than it was, so the node must not wait for more.
-        session.send({"op": "piece"})
-        session.flush()
+        self._session.send({"op": "piece"})
+        self._session.flush()

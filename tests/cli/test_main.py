@@ -122,3 +122,46 @@ def test_an_unreachable_host_is_exit_4(tmp_path: Path) -> None:
     last = json.loads(ran.stdout.splitlines()[-1])
     assert (ran.returncode, last["exit_code"]) == (4, 4)
     assert last["hosts"]["localhost"]["unreachable"] == 1
+
+
+def test_play_lists_without_contacting(here: Path) -> None:
+    (here / "play.yml").write_text(
+        "- hosts: all\n  name: P\n  tasks:\n    - {name: a, command: 'true', tags: [x, y]}\n"
+        "    - {name: b, command: 'true', tags: z}\n"
+    )
+    words = ("-i", "hosts.yml", "play", "play.yml", "--list-hosts", "--list-tasks", "--list-tags", "--tags", "x")
+    ran = sparkops(*words, cwd=here)
+    assert ran.stdout.splitlines() == [
+        "play #1 (all): P",
+        "  hosts (1):",
+        "    one",
+        "  tasks:",
+        "    a  TAGS: [x, y]  play.yml:4:7",
+        "  task tags: [x, y]",
+    ]
+    assert json.loads(sparkops(*words, "--json", cwd=here).stdout)[0]["tasks"][0]["tags"] == ["x", "y"]
+
+
+def test_syntax_check_finds_what_needs_no_host(here: Path) -> None:
+    assert "nothing wrong found" in sparkops("-i", "hosts.yml", "play", "play.yml", "--syntax-check", cwd=here).stdout
+    (here / "play.yml").write_text("- hosts: none\n  tasks:\n    - command: echo {{ 1 + }}\n      when: a ==\n")
+    ran = sparkops("-i", "hosts.yml", "play", "play.yml", "--syntax-check", cwd=here)
+    assert ran.returncode == 2
+    assert "play.yml:3:" in ran.stderr
+    assert "play.yml:4:" in ran.stderr
+
+
+def test_start_at_task_and_step(here: Path) -> None:
+    (here / "play.yml").write_text(
+        "- hosts: all\n  gather_facts: false\n  tasks:\n"
+        + "".join(f"    - {{name: {name}, command: 'true'}}\n" for name in ("one", "two", "three"))
+    )
+    ran = sparkops("-i", "hosts.yml", "--json", "play", "play.yml", "--start-at-task", "tw*", cwd=here)
+    assert [event["task"] for event in map(json.loads, ran.stdout.splitlines()) if event["event"] == "task"] == [
+        "two",
+        "three",
+    ]
+    ran = sparkops("-i", "hosts.yml", "play", "play.yml", "--start-at-task", "thre", cwd=here)
+    assert (ran.returncode, "did you mean 'three'" in ran.stderr) == (2, True)
+    ran = sparkops("-i", "hosts.yml", "play", "play.yml", "--step", cwd=here, stdin="y\nn\nc\n")
+    assert "changed=2" in ran.stdout

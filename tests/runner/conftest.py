@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from sparkops.errors import SparkopsError
+from sparkops.errors import InputErrors, SparkopsError
 from sparkops.events import Event, Handler, Recap, Task
 from sparkops.inventory.inventory import load
 from sparkops.node import bundle
+from sparkops.playbook import modules
 from sparkops.playbook.files import Files
 from sparkops.playbook.parse import playbook
 from sparkops.runner.options import Options
@@ -77,7 +78,7 @@ def play(tmp_path: Path) -> Play:
         plays = playbook(path)
 
         def bundle_names() -> set[str]:
-            return {task.module for one in plays for task in (*one.tasks, *one.handlers)} | {"setup"}
+            return {name for name in modules.names() if modules.runs_on_node(name)}
 
         options.setdefault("state_dir", str(tmp_path / "state"))
         # Several hosts here are one machine, which has one lease.
@@ -85,7 +86,10 @@ def play(tmp_path: Path) -> Play:
         files = Files(lambda _: [], _no_patch)
         found = load([str(inventory)])
         prepared = Run(plays, Target(found), Options(**options), ran.events.append, files, connect or local)
-        prepared.check()
+        try:
+            prepared.check()
+        except InputErrors as several:
+            raise several.errors[0] if len(several.errors) == 1 else several from None
         ran.code = prepared.execute()
         return ran
 

@@ -229,7 +229,7 @@ def test_tags_select(play: Play) -> None:
         ("{name: t, command: echo {{ nosuch }}}", "nosuch"),
         ("{name: t, command: 'true', async: 5}", "async: Ansible has this word, sparkops does not support it"),
         ("{name: t, command: 'true', notify: nobody}", "no handler is called 'nobody'"),
-        ("{name: t, template: {src: none.j2, dest: /x}}", "there is no template none.j2"),
+        ("{name: t, template: {src: none.j2, dest: /x}}", "there is no file none.j2"),
     ],
 )
 def test_wrong_input_is_found_before_anything_runs(play: Play, tmp_path: Path, task: str, said: str) -> None:

@@ -1,0 +1,30 @@
+"""Tell the run itself something.
+
+Example:
+    - name: Restart now what is to be restarted
+      meta: flush_handlers
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from sparkops.node.api import Arguments
+from sparkops.playbook.action import Acted
+
+if TYPE_CHECKING:
+    from sparkops.playbook.scope import Scope
+
+
+class Args(Arguments):
+    what: Literal[
+        "flush_handlers", "end_host", "end_play", "end_batch", "clear_host_errors", "clear_facts", "noop",
+        "reset_connection",
+    ]  # fmt: skip
+
+    free_form = "what"
+
+
+def act(args: Args, scope: Scope) -> Acted:  # noqa: ARG001
+    """Done by the runner."""
+    return Acted(control=args.what)

@@ -1,0 +1,29 @@
+"""Wait, or ask the person at the terminal to say when.
+
+Example:
+    - name: Give it a moment
+      pause:
+        seconds: 5
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sparkops.node.api import Arguments
+from sparkops.playbook.action import Acted
+
+if TYPE_CHECKING:
+    from sparkops.playbook.scope import Scope
+
+
+class Args(Arguments):
+    seconds: float | None = None
+    minutes: float | None = None
+    prompt: str | None = None  # asked for when there is a terminal and no time is given
+
+
+def act(args: Args, scope: Scope) -> Acted:  # noqa: ARG001
+    """Done by the runner."""
+    seconds = args.seconds if args.minutes is None else args.minutes * 60
+    return Acted(msg=args.prompt or "", pause=seconds or 0, prompt=None if seconds else args.prompt or "")

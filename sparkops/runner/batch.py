@@ -1,0 +1,122 @@
+"""The hosts that go through a play together: how many, where they wait for one another, when all must stop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from sparkops.errors import InputError, Position
+from sparkops.playbook.model import Play
+
+
+def batches(hosts: Sequence[str], serial: Sequence[Any], where: Position) -> list[list[str]]:
+    """The hosts in batches of the sizes in `serial` (numbers or percentages; the last goes on). Raises InputError."""
+    if not serial:
+        return [list(hosts)]
+    sizes = [_size(value, len(hosts), where) for value in serial]
+    found: list[list[str]] = []
+    left = list(hosts)
+    while left:
+        size = sizes[min(len(found), len(sizes) - 1)]
+        found.append(left[:size] if size else left)
+        left = left[size:] if size else []
+    return found
+
+
+def _size(value: Any, total: int, where: Position) -> int:
+    """A batch's size; 0 means all. A percentage gives at least one host."""
+    text = str(value).strip()
+    try:
+        if text.endswith("%"):
+            return max(1, int(float(text[:-1]) / 100 * total))
+        return max(0, int(text))
+    except ValueError:
+        raise InputError(f"serial is a number or a percentage, not {value!r}", where=where) from None
+
+
+class Batch:
+    """One batch in one play. Every method is safe from any thread.
+
+    ended: the play is over for all its hosts (end_play, or too many failures); broken: so is the run.
+    """
+
+    def __init__(self, play: Play, hosts: Sequence[str], forks: int) -> None:
+        self.hosts = list(hosts)
+        self.failed: set[str] = set()
+        self.ended = False
+        self.broken = False
+        self._shared: dict[tuple[int, ...], Any] = {}
+        self._play = play
+        self._slots = threading.Semaphore(forks)
+        self._changed = threading.Condition()
+        self._here = set(hosts)
+        self._waiting: dict[str, tuple[int, ...]] = {}
+        self._released: dict[str, list[str]] = {}
+
+    def enter(self) -> None:
+        """Take one of the places that `forks` allows."""
+        self._slots.acquire()
+
+    def leave(self, host: str, failed: bool) -> None:
+        """A host has ended; nobody waits for it any more."""
+        with self._changed:
+            self._here.discard(host)
+            if failed:
+                self._fail(host)
+            self._release()
+            self._changed.notify_all()
+        self._slots.release()
+
+    def meet(self, host: str, order: tuple[int, ...]) -> list[str]:
+        """Wait until every other host here has come to a meeting or has ended; those that wait at the earliest place
+        go on together. Gives them, in the batch's order. The place among `forks` is free for others meanwhile.
+        """
+        self._slots.release()
+        try:
+            with self._changed:
+                self._waiting[host] = order
+                self._release()
+                while host not in self._released:
+                    self._changed.wait()
+                return self._released.pop(host)
+        finally:
+            self._slots.acquire()
+
+    def share(self, order: tuple[int, ...], value: Any) -> None:
+        """Give what a task that one host ran for all has brought."""
+        with self._changed:
+            self._shared[order] = value
+            self._changed.notify_all()
+
+    def wait_for(self, leader: str, order: tuple[int, ...]) -> Any:
+        """What `leader` shares at a place; None when it has ended without."""
+        self._slots.release()
+        try:
+            with self._changed:
+                while order not in self._shared and leader in self._here:
+                    self._changed.wait()
+                return self._shared.get(order)
+        finally:
+            self._slots.acquire()
+
+    def stop(self) -> None:
+        """End the play for all (Ctrl-C, end_play)."""
+        with self._changed:
+            self.ended = True
+
+    def _fail(self, host: str) -> None:
+        self.failed.add(host)
+        limit = self._play.max_fail_percentage
+        if self._play.any_errors_fatal or (limit is not None and len(self.failed) * 100 > limit * len(self.hosts)):
+            self.ended = self.broken = True
+
+    def _release(self) -> None:
+        if not self._waiting or self._here - self._waiting.keys():
+            return
+        earliest = min(self._waiting.values())
+        group = [host for host in self.hosts if self._waiting.get(host) == earliest]
+        for host in group:
+            del self._waiting[host]
+            self._released[host] = group
+        self._changed.notify_all()
