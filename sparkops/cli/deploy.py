@@ -7,15 +7,20 @@ import click
 from sparkops.cli.options import Changing, Globals, changing, target, with_globals
 
 SERVICE = "vllm"
+# One node proves the release; then all others at once.
+CANARY = [1, "100%"]
 
 
 @click.command()
 @click.argument("recipe")
 @target
 @click.option("--service", default=SERVICE, show_default=True, metavar="NAME", help="Which of a node's services.")
+@click.option("--serial", metavar="SIZES", help="Batches: 1,50% or 2 (default: one node, then all others).")
 @changing
 @with_globals
-def deploy(given: Globals, recipe: str, pattern: str | None, all_nodes: bool, service: str, how: Changing) -> int:
+def deploy(
+    given: Globals, recipe: str, pattern: str | None, all_nodes: bool, service: str, serial: str | None, how: Changing
+) -> int:
     """Make every node serve its own copy of RECIPE; a service that serves another one changes over."""
     from sparkops.cli.extra import variables
     from sparkops.cli.run import Workplace, about, run
@@ -34,5 +39,6 @@ def deploy(given: Globals, recipe: str, pattern: str | None, all_nodes: bool, se
         "service": service,
         "model_source": source,
         "about": about(),
+        "batches": [size.strip() for size in serial.split(",")] if serial else CANARY,
     }
     return run(place, place.pattern(pattern, all_nodes), how, values)

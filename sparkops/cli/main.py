@@ -15,6 +15,11 @@ from sparkops.errors import InputErrors, SparkopsError
 VERBS = {
     "provision": ("provision", "Make nodes ready to serve"),
     "deploy": ("deploy", "Make every node serve its own copy of a recipe"),
+    "rollback": ("rollback", "Serve the release before"),
+    "start": ("start", "Start served copies"),
+    "stop": ("stop", "Stop served copies"),
+    "restart": ("restart", "Restart served copies"),
+    "remove": ("remove", "Take away what sparkops made for a service"),
     "purge-cache": ("purge_cache", "Give back the memory that the page cache holds of the models"),
     "play": ("play", "Run a playbook"),
     "inventory": ("inventory", "Show hosts, groups, and where each variable comes from"),

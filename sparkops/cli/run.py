@@ -134,7 +134,12 @@ def _prepare(
     project = place.project
     files = Files(project.folders, lambda name: msgspec.to_builtins(place.catalogue.patch(name)))
     folders = [place.playbook.parent, *project.roots(), shipped("templates").parent]
-    target = Target(place.inventory, "all" if pattern is None else pattern, how.limit, named=pattern is not None or how.limit is not None)
+    target = Target(
+        place.inventory,
+        "all" if pattern is None else pattern,
+        how.limit,
+        named=pattern is not None or how.limit is not None,
+    )
     for warning in place.inventory.warnings:
         emit(Notice(warning))
     return Run(plays, target, options, emit, files, connector(plays), folders)

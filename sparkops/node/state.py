@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+# How long, in seconds, a run waits for the end of its own earlier connection.
+OWN_WAIT = 10.0
+
+
 class Held(Exception):
     """Another run holds the lease; `by` says whose it is."""
 
@@ -36,16 +40,29 @@ class State:
 
         make_folder(self.folder)
         self._lease = os.open(os.path.join(self.folder, "lease"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(self._lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        waited = 0.0
+        while True:
             try:
-                by = json.loads(os.pread(self._lease, 4096, 0) or b"{}")
-            except ValueError:
-                by = {}
-            raise Held(by) from None
+                fcntl.flock(self._lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                by = self._holder()
+                # The same run, over a connection that it has just closed: that executor is about to end.
+                if by != about or waited > OWN_WAIT:
+                    raise Held(by) from None
+            import time
+
+            time.sleep(0.05)
+            waited += 0.05
         os.ftruncate(self._lease, 0)
         os.pwrite(self._lease, json.dumps(about).encode(), 0)
+
+    def _holder(self) -> dict[str, Any]:
+        try:
+            by = json.loads(os.pread(self._lease, 4096, 0) or b"{}")
+        except ValueError:
+            return {}
+        return by if isinstance(by, dict) else {}
 
     def pending(self) -> dict[str, list[str]]:
         """Handlers that were notified and have not run, by scope (playbook and play)."""

@@ -99,14 +99,13 @@ def _items(task: Task, scope: Scope) -> list[Any]:
             raise InputError(f"loop must be a list, not {type(items).__name__}", where=where)
         return items
     terms = scope.render(task.loop)
-    if task.with_lookup == "items":
-        listed = terms if isinstance(terms, list) else [terms]
-        return [one for term in listed for one in (term if isinstance(term, list) else [term])]
-    listed = terms if isinstance(terms, list) and task.with_lookup != "list" else [terms]
-    if task.with_lookup == "list":
-        return list(terms) if isinstance(terms, list) else [terms]
-    found: list[Any] = scope.with_local({"_terms": listed}).expression(f"query('{task.with_lookup}', *_terms)")
-    return found
+    listed = terms if isinstance(terms, list) else [terms]
+    options: dict[str, Any] = {}
+    if task.with_lookup == "first_found":
+        # As in Ansible, it looks where the module's own files lie.
+        folders = {"template": "templates", "include_vars": "vars"}
+        options = {"folder": folders.get(task.module, "files")}
+    return scope.templar.query(task.with_lookup, listed, scope.values, **options)
 
 
 def _unmet(task: Task, scope: Scope) -> str | None:

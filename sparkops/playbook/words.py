@@ -9,7 +9,9 @@ INHERITED = frozenset((
 ))  # fmt: skip
 LOOPS = {
     "with_items": "items", "with_list": "list", "with_dict": "dict", "with_fileglob": "fileglob",
-    "with_first_found": "first_found",
+    "with_first_found": "first_found", "with_file": "file", "with_indexed_items": "indexed_items",
+    "with_nested": "nested", "with_together": "together", "with_sequence": "sequence",
+    "with_subelements": "subelements",
 }  # fmt: skip
 TASK = INHERITED | LOOPS.keys() | frozenset((
     "name", "loop", "loop_control", "register", "notify", "args", "changed_when", "failed_when", "until", "retries",
@@ -41,7 +43,6 @@ ANSIBLES = frozenset((
     "any_errors_fatal", "become_exe", "become_flags", "become_method", "collections", "connection", "debugger",
     "delegate_facts", "diff", "fact_path", "force_handlers", "gather_subset", "gather_timeout", "ignore_unreachable",
     "import_role", "include_role", "loop_control", "module_defaults", "order", "port", "remote_user", "run_once",
-    "throttle", "timeout", "with_flattened", "with_indexed_items", "with_nested", "with_random_choice",
-    "with_sequence", "with_subelements", "with_together", "with_file", "with_lines", "with_inventory_hostnames",
-    "listen", "validate_argspec", "when", "delegate_to",
+    "throttle", "timeout", "with_flattened", "with_random_choice", "with_lines",
+    "with_inventory_hostnames", "listen", "validate_argspec", "when", "delegate_to",
 )) | REFUSED.keys()  # fmt: skip

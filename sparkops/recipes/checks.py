@@ -1,7 +1,11 @@
-"""What a catalogue's files must hold beyond their types. Each check raises InputError at the place."""
+"""What one file of a catalogue must hold beyond its types. Each check raises InputError at the place.
+
+What files must hold together is `recipes.crosscheck`'s.
+"""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -12,7 +16,7 @@ from sparkops.recipes.schema import Engine, PatchFile, Recipe
 
 # Flags of `vllm serve` that come from a field or from the host, and where.
 OWNED = {
-    "--host": "the inventory's `host`",
+    "--host": "`host`, or the inventory",
     "--port": "`port`, or the inventory",
     "--api-key": "VLLM_API_KEY in the release's environment, which only its owner can read",
     "--model": "`model`",
@@ -25,7 +29,7 @@ OWNED = {
 
 
 def check_recipe(recipe: Recipe, document: Any) -> None:
-    """No flag twice, no secret in env."""
+    """No flag twice, no secret in env, nothing that is the node's; a source that can be one."""
     args = document.get("args")
     for index, arg in enumerate(recipe.args):
         flag = arg.partition("=")[0].replace("_", "-")
@@ -39,6 +43,18 @@ def check_recipe(recipe: Recipe, document: Any) -> None:
             where=yaml.position(document.get("env"), "VLLM_API_KEY"),
             hint="set api_key for the host, from the environment or another secret store",
         )
+    if "PATH" in recipe.env:
+        raise InputError(
+            "PATH does not belong in a recipe",
+            where=yaml.position(document.get("env"), "PATH"),
+            hint="it is the node's, with the engine and CUDA in front (templates/env.j2)",
+        )
+    if recipe.model_source and not re.fullmatch(r"hf:[\w.-]+(/[\w.-]+)?|[~/].*", recipe.model_source):
+        raise InputError(
+            f"{recipe.model_source!r} is no place that a checkpoint can come from",
+            where=yaml.position(document, "model_source"),
+            hint=f"hf:ORG/NAME, or an absolute path on the nodes: /path/to/{recipe.directory}",
+        )
 
 
 def check_engine(engine: Engine, document: Any, folder: Path) -> None:
@@ -48,7 +64,7 @@ def check_engine(engine: Engine, document: Any, folder: Path) -> None:
             raise InputError(
                 f"there is no lock {folder / lock}",
                 where=yaml.position(document.get("locks"), machine),
-                hint="make it with `uv pip compile --generate-hashes`",
+                hint=f"make it: sparkops engine lock {engine.id} --architecture {machine}",
             )
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from sparkops.errors import InputError, Position
+from sparkops.errors import InputError
 from sparkops.project import yaml
 from sparkops.recipes.checks import check_engine, check_patch, check_recipe
+from sparkops.recipes.convert import convert
+from sparkops.recipes.extends import resolve
 from sparkops.recipes.schema import Engine, PatchFile, Recipe, Tool
 
 Kind = Literal["recipes", "engines", "patches", "tools"]
@@ -20,6 +22,19 @@ T = TypeVar("T", Recipe, Engine, PatchFile, Tool)
 
 SHIPPED = Path(__file__).parent
 SINGULAR = {"recipes": "recipe", "engines": "engine", "patches": "patch", "tools": "tool"}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A recipe with its document, whose values know the file that each comes from.
+
+    path: its own file. extends: the recipes that it is made of, the nearest first.
+    """
+
+    recipe: Recipe
+    document: Any
+    path: Path
+    extends: Sequence[str]
 
 
 class Catalogue:
@@ -32,29 +47,48 @@ class Catalogue:
         """All names of a kind, sorted."""
         return sorted(self._paths(kind))
 
+    def path(self, kind: Kind, name: str) -> Path:
+        """The file of that name. Raises InputError with near names."""
+        paths = self._paths(kind)
+        if name not in paths:
+            near = difflib.get_close_matches(name, paths, n=3, cutoff=0.5)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(sorted(paths))}"
+            raise InputError(f"there is no {SINGULAR[kind]} {name!r}", where=yaml.position(name), hint=hint)
+        return paths[name]
+
     def recipe(self, name: str) -> Recipe:
         """Raises InputError, as the others do: unknown (with near names), or wrong at a position."""
-        recipe, document = self._load("recipes", name, Recipe)
+        return self.load_recipe(self.path("recipes", name)).recipe
+
+    def load_recipe(self, path: Path) -> Loaded:
+        """The recipe in a file, whichever folder that is in; what it extends is looked up here. Raises InputError."""
+        written = yaml.load(path)
+        document, extends = resolve(path.stem, written, lambda base: yaml.load(self.path("recipes", base)))
+        recipe = convert(document, Recipe, path)
+        _check_name(recipe.name, document, path)
         check_recipe(recipe, document)
-        return recipe
+        return Loaded(recipe, document, path, extends)
 
     def engine(self, name: str) -> Engine:
         """An engine by `NAME-VERSION`; its locks are absolute paths of files that exist."""
-        engine, document = self._load("engines", name, Engine)
-        folder = self._paths("engines")[name].parent
-        check_engine(engine, document, folder)
-        locks = {machine: str(folder / lock) for machine, lock in engine.locks.items()}
+        engine, document, path = self._load("engines", name, Engine)
+        _check_name(engine.id, document, path)
+        check_engine(engine, document, path.parent)
+        locks = {machine: str(path.parent / lock) for machine, lock in engine.locks.items()}
         return msgspec.structs.replace(engine, locks=locks)
 
     def patch(self, name: str) -> PatchFile:
         """A patch by name."""
-        patch, document = self._load("patches", name, PatchFile)
+        patch, document, path = self._load("patches", name, PatchFile)
+        _check_name(patch.name, document, path)
         check_patch(patch, document)
         return patch
 
     def tool(self, name: str) -> Tool:
         """A tool by name."""
-        return self._load("tools", name, Tool)[0]
+        tool, document, path = self._load("tools", name, Tool)
+        _check_name(tool.name, document, path)
+        return tool
 
     def _paths(self, kind: Kind) -> dict[str, Path]:
         """name -> file; looked up in listings, so that no name reaches outside of the folders."""
@@ -64,56 +98,16 @@ class Catalogue:
                 found.setdefault(path.stem, path)
         return found
 
-    def _load(self, kind: Kind, name: str, schema: type[T]) -> tuple[T, Any]:
-        paths = self._paths(kind)
-        if name not in paths:
-            near = difflib.get_close_matches(name, paths, n=3, cutoff=0.5)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(sorted(paths))}"
-            raise InputError(f"there is no {SINGULAR[kind]} {name!r}", where=yaml.position(name), hint=hint)
-        document = yaml.load(paths[name])
-        try:
-            loaded = msgspec.convert(plain(document), schema)
-        except msgspec.ValidationError as error:
-            raise refused(error, document, paths[name]) from None
-        called = loaded.id if isinstance(loaded, Engine) else loaded.name
-        if called != name:
-            raise InputError(
-                f"this file is {paths[name].name}, and what it describes is called {called!r}",
-                where=yaml.position(document, "name") or str(paths[name]),
-                hint=f"name the file {called}.yml",
-            )
-        return loaded, document
+    def _load(self, kind: Kind, name: str, schema: type[T]) -> tuple[T, Any, Path]:
+        path = self.path(kind, name)
+        document = yaml.load(path)
+        return convert(document, schema, path), document, path
 
 
-def plain(value: Any) -> Any:
-    """A document as Python's own types, which is what msgspec takes."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    return str(value) if isinstance(value, str) else value
-
-
-def refused(error: msgspec.ValidationError, document: Any, path: Path) -> InputError:
-    """msgspec's error at the position in the file that its path (`$.expect.log[0]`) means."""
-    message, _, at = str(error).partition(" - at `")
-    container, key, place = None, None, yaml.position(document)
-    for name, index in re.findall(r"\.([A-Za-z_]\w*)|\[(\d+)\]", at):
-        container = document
-        key = name or int(index)
-        place = yaml.position(container, key) or place
-        document = document[key]
-    hint = None
-    unknown = re.search(r"unknown field `(.*)`", message)
-    if unknown:
-        place = yaml.key_position(document, unknown[1]) or place
-        hint = "see the shipped files for the fields there are"
-    if message.startswith("Expected `str`") and container is not None:
-        written = yaml.original(container, key)
-        hint = f'quote it: "{written}"' if written else None
-    where: Position | str = place or str(path)
-    return InputError(_lower(message) + (f" in {at.rstrip('`')[2:]}" if at else ""), where=where, hint=hint)
-
-
-def _lower(message: str) -> str:
-    return message[:1].lower() + message[1:]
+def _check_name(called: str, document: Any, path: Path) -> None:
+    if called != path.stem:
+        raise InputError(
+            f"this file is {path.name}, and what it describes is called {called!r}",
+            where=yaml.position(document, "name") or str(path),
+            hint=f"name the file {called}.yml",
+        )

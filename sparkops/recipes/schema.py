@@ -17,6 +17,8 @@ Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 Positive = Annotated[int, Meta(ge=1)]
 Port = Annotated[int, Meta(ge=1, le=65535)]
+Revision = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
+Host = Annotated[str, Meta(pattern=r"^[A-Za-z0-9:.-]+$")]
 EnvName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
@@ -28,11 +30,11 @@ class PatchUse(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Requires(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a node must have."""
+    """What a node must have. None: not known, so not checked."""
 
-    driver: Positive  # NVIDIA driver, major version at least
-    disk_gb: Positive  # free for the checkpoint, 10^9 bytes
-    memory_gib: Positive  # working set while serving
+    driver: Positive = 580  # NVIDIA driver, major version at least; CUDA 13 needs 580
+    disk_gb: Positive | None = None  # free for the checkpoint, 10^9 bytes
+    memory_gib: Positive | None = None  # working set while serving
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,12 +49,24 @@ class Checkpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Expect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a start must show. A line of `log` is a piece of one log line of the engine; `benign` ones mean no harm."""
+    """What a start must show. `backend`, `log` and `benign` are pieces of one log line of the engine each.
 
-    kv_cache_tokens: Positive
-    concurrency: float  # copies of max_model_len that the KV pool holds
-    log: list[str] = []
-    benign: list[str] = []
+    None: not known, so not checked.
+    """
+
+    backend: str | None = None  # the line that names the kernels in use; without it the copy counts as unhealthy
+    log: list[str] = []  # more lines that must be seen
+    benign: list[str] = []  # lines that look like trouble and mean no harm
+    kv_cache_tokens: Positive | None = None  # another figure warns; it fails where `strict` is true
+    concurrency: float | None = None  # requests of max_model_len that the KV pool holds
+    ready_within: Positive = 900  # seconds from start to the first token, a first start with its compilations included
+
+
+class Golden(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A question whose greedy answer is known: wrong kernels can give garbage without any error."""
+
+    prompt: str
+    answer: Annotated[str, Meta(min_length=1)]  # a piece that the generated text must have
 
 
 class Figure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,27 +81,33 @@ class Figure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Recipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A model, the engine that serves it and how. See `serving.command` for the command it means."""
+    """A model, the engine that serves it and how. See `serving.command` for the command it means.
+
+    A file that says `extends: NAME` need only hold what differs from that recipe (recipes/extends.py).
+    """
 
     name: Name
     description: str
     model: str  # the checkpoint's name; its folder on a node is models_dir/<last part>
-    model_source: str | None  # hf:ORG/NAME, or null where it is not published
+    model_source: str | None  # hf:ORG/NAME, a path on the nodes, or null where it is not published
     model_source_hint: str = ""  # what a user should know who must give one
+    model_revision: Revision | None = None  # commit, tag or branch of model_source; null: its default branch
     served_model_name: str
-    engine: Name
+    engine: Name  # NAME-VERSION of a file in engines/, which has the locks
     patches: list[PatchUse] = []
     max_model_len: Positive
     kv_cache_memory_bytes: Positive | None = None  # null: sized by the engine
     gpu_memory_utilization: Annotated[float, Meta(gt=0, le=1)]
+    host: Host = "127.0.0.1"  # where it listens, unless the inventory says otherwise
     port: Port = 8000
     args: list[str] = []  # more of `vllm serve`'s flags, one word an item
     env: dict[EnvName, str] = {}
-    requires: Requires
-    checkpoint: Checkpoint
-    expect: Expect
+    strict: bool = False  # true: a KV pool that differs from `expect` is a failure, not a warning
+    requires: Requires = Requires()
+    checkpoint: Checkpoint | None = None  # null: not known
+    expect: Expect = Expect()
+    golden: Golden | None = None
     published: list[Figure] = []
-    ready_within: Positive  # seconds from start to the first token, a first start with its compilations included
 
     def source(self, given: str | None) -> str:
         """Where the checkpoint comes from: what the user gave, else what the recipe says. Raises InputError."""

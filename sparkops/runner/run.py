@@ -153,7 +153,8 @@ class Run:
         return tuple(step for section in play.sections for step in section)
 
     def _serial(self, play: Play) -> list[Any]:
-        return [self._templar.render(size, {**play.vars, **self.options.extra}) for size in play.serial]
+        sizes = [self._templar.render(size, {**play.vars, **self.options.extra}) for size in play.serial]
+        return [one for size in sizes for one in (size if isinstance(size, list) else [size])]
 
     def _enter(self, play: Play, state: HostState, batch: Batch, hosts: list[str]) -> Scope:
         """Give a host the play's variables; its scope."""

@@ -1,6 +1,14 @@
-"""The `vllm serve` that a recipe means. Pure: data in, words out; host, port and the model's path are the node's."""
+"""The `vllm serve` that a recipe means. Pure: data in, words out; host, port and the model's path are the node's.
+
+templates/run.j2 and env.j2 write the same on a node, which a test holds.
+"""
 
 from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from sparkops.recipes.schema import Recipe
 
@@ -12,6 +20,49 @@ DEFAULTS = {
     "HF_HUB_OFFLINE": "1",
     "VLLM_NO_USAGE_STATS": "1",
 }
+
+# FlashInfer compiles kernels with nvcc and ninja, which systemd's own PATH lacks.
+SEARCHED = "/usr/local/cuda/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Place:
+    """What of a command is the node's: paths of the engine's venv and of the checkpoint, and where it listens."""
+
+    engine_path: str
+    model_path: str
+    host: str
+    port: int
+
+
+def serve_command(recipe: Recipe, place: Place) -> list[str]:
+    """The whole argv."""
+    where = ["--host", place.host, "--port", str(place.port)]
+    return [f"{place.engine_path}/bin/vllm", "serve", place.model_path, *where, *serve_args(recipe)]
+
+
+def serve_environment(recipe: Recipe, place: Place) -> dict[str, str]:
+    """The whole environment, in the order of the release's env file."""
+    named = sorted(environment(recipe).items(), key=lambda item: item[0].lower())
+    return {"PATH": f"{place.engine_path}/bin:{SEARCHED}", **dict(named)}
+
+
+def shell_line(argv: list[str]) -> str:
+    """The command as a release's `run` has it: --host and --port, then one flag with its value a line."""
+    program, verb, model, *rest = map(_quoted, argv)
+    text = f"exec {program} {verb} {model} \\\n  {' '.join(rest[:4])}"
+    return text + "".join(f" \\\n  {word}" if word.startswith("-") else f" {word}" for word in rest[4:])
+
+
+def env_lines(variables: Mapping[str, str]) -> list[str]:
+    """The environment as a release's `env` has it: systemd's EnvironmentFile."""
+    path, *rest = [(name, value) for name, value in variables.items()]
+    return [f"{path[0]}={path[1]}", *(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in rest)]
+
+
+def _quoted(word: str) -> str:
+    """A word for the shell; a leading `~/` stays the home folder of whoever runs it."""
+    return f"~/{shlex.quote(word[2:])}" if word.startswith("~/") else shlex.quote(word)
 
 
 def serve_args(recipe: Recipe) -> list[str]:
@@ -30,10 +81,10 @@ def serve_args(recipe: Recipe) -> list[str]:
 def environment(recipe: Recipe) -> dict[str, str]:
     """The server's environment but for PATH, which is the node's (templates/env.j2).
 
-    The engine gives up on its core after VLLM_ENGINE_READY_TIMEOUT_S (600): here that is the recipe's `ready_within`.
+    The engine gives up on its core after VLLM_ENGINE_READY_TIMEOUT_S (600): here that is the recipe's `expect.ready_within`.
     """
     return {
         **DEFAULTS,
-        "VLLM_ENGINE_READY_TIMEOUT_S": str(recipe.ready_within),
+        "VLLM_ENGINE_READY_TIMEOUT_S": str(recipe.expect.ready_within),
         **recipe.env,
     }

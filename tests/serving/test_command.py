@@ -73,7 +73,7 @@ def test_environment() -> None:
     recipe = Catalogue().recipe("fp8")
     env = environment(recipe)
     assert env["HF_HUB_OFFLINE"] == env["VLLM_NO_USAGE_STATS"] == "1"
-    assert env["VLLM_ENGINE_READY_TIMEOUT_S"] == str(recipe.ready_within)
+    assert env["VLLM_ENGINE_READY_TIMEOUT_S"] == str(recipe.expect.ready_within)
     assert environment(replace(recipe, env={"HF_HUB_OFFLINE": "0", "X": "y"})) | {"X": "y"} == {
         **environment(recipe),
         "HF_HUB_OFFLINE": "0",

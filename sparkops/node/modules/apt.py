@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 class Args(Arguments):
     """name: packages as NAME, NAME:ARCH or NAME=VERSION; none to update the index only. cache_valid_time: seconds.
 
-    A package that the index does not know makes for one update by itself. purge: with state: absent.
+    A package that the index does not know makes for one update by itself. update_cache: read the index anew first;
+    with cache_valid_time only when it is older than that, which by itself asks for it too. install_recommends: left
+    out, as apt is set up on the node. purge: with state: absent, configuration too. autoremove: also remove what was
+    installed for other packages only and is needed no more.
     """
 
     name: list[str] = []

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 class Args(Arguments):
     """One of cmd, argv and free text (`command: uptime -p`); cmd is split as a shell would, and no more.
 
-    creates / removes: a path or glob; skip when it exists / does not. expand_argument_vars: $NAME and ~ in words.
+    cmd: the command as text. argv: the command as a list of words, taken as they are. chdir: the folder to run it in.
+    creates / removes: a path or glob; skip when it exists / does not. stdin: text for its standard input.
+    stdin_add_newline: end that text with a newline. strip_empty_ends: no newlines at the end of stdout and stderr in
+    the result. expand_argument_vars: $NAME and ~ in words.
     """
 
     cmd: str | None = None

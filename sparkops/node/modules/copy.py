@@ -18,6 +18,7 @@ from sparkops.node.api import Arguments, Failure, Mode, Node, Outcome, Path, Sou
 class Args(Arguments):
     """Either src or content. dest: a file, or a folder (it exists, or ends with "/") when src is given.
 
+    src: a file of the controller, looked for in files/ beside the playbook and beside it. content: the text itself.
     backup: keep what is replaced, as dest.PID.DATE~. force: False only makes a file that is not there. follow: write
     through a link at dest instead of replacing it.
     """

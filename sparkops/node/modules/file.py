@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Args(Arguments):
     """state: what is there now, else file (else directory with recurse), when it is left out.
 
-    recurse: a directory's contents too. force: replace a file by a link, or link to what is not there yet.
-    follow: work on what a link at `path` points to.
+    src: what a link points to (hard: the file that gets a second name). recurse: a directory's contents too.
+    force: replace a file by a link, or link to what is not there yet. follow: work on what a link at `path` points to.
     """
 
     path: Path

@@ -11,6 +11,8 @@ Example:
 
 from __future__ import annotations
 
+import os
+
 from sparkops.node import serving_probe, systemd
 from sparkops.node.api import Arguments, Failure, Node, Outcome, Path
 
@@ -23,13 +25,16 @@ RESTARTS = 2
 
 
 class Args(Arguments):
-    """timeout, interval: seconds. env_file: where the server's VLLM_API_KEY is; it is never shown.
+    """model: the name that it must serve. url: where it answers, without /v1. release: in place of both, a release's
+    folder, whose serve.json says them and whose env has the key. timeout, interval: seconds. env_file: where the
+    server's VLLM_API_KEY is; it is never shown.
 
     unit: the systemd unit that runs it; when that has failed or restarts in a loop there is nothing to wait for.
     """
 
-    model: str
+    model: str | None = None
     url: str = "http://127.0.0.1:8000"
+    release: Path | None = None
     timeout: float = 600.0
     interval: float = 2.0
     env_file: Path | None = None
@@ -39,6 +44,10 @@ class Args(Arguments):
 
 def apply(args: Args, node: Node) -> Outcome:
     """ok with seconds, model, max_model_len; check mode never waits: unknown when it is not ready now."""
+    if args.release is not None:
+        args = of_release(args, args.release, node)
+    if args.model is None:
+        raise Failure("http_ready needs model, or a release that names it")
     try:
         server = serving_probe.Server(args.url, key(args), node)
         if node.check:
@@ -48,6 +57,22 @@ def apply(args: Args, node: Node) -> Outcome:
         if node.check:
             return Outcome.unknown(str(wrong))
         raise Failure(str(wrong), url=args.url) from None
+
+
+def of_release(args: Args, folder: str, node: Node) -> Args:
+    """The arguments as a release has them. Raises Failure."""
+    import json
+
+    try:
+        with open(os.path.join(folder, "serve.json"), encoding="utf-8") as file:
+            said = json.load(file)
+        return Args(**{**vars(args), "url": said["url"], "model": said["model"], "env_file": folder + "/env"})
+    except FileNotFoundError:
+        if node.check:
+            return Args(**{**vars(args), "model": ""})
+        raise Failure(f"{folder} is no release: it has no serve.json") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Failure(f"{folder}/serve.json cannot be read: {error}") from None
 
 
 def key(args: Args) -> str | None:
@@ -62,7 +87,7 @@ def key(args: Args) -> str | None:
 def once(server: serving_probe.Server, args: Args) -> Outcome:
     """Is it ready now."""
     try:
-        return Outcome.ok(seconds=0.0, **serving_probe.ready(server, args.model, serving_probe.QUICK))
+        return Outcome.ok(seconds=0.0, **serving_probe.ready(server, str(args.model), serving_probe.QUICK))
     except serving_probe.NotYet as reason:
         return Outcome.unknown(f"not ready now: {reason}")
 
@@ -76,7 +101,7 @@ def wait(server: serving_probe.Server, args: Args, node: Node) -> Outcome:
     while True:
         left = args.timeout - (time.monotonic() - started)
         try:
-            said = serving_probe.ready(server, args.model, max(left, 1.0))
+            said = serving_probe.ready(server, str(args.model), max(left, 1.0))
             return Outcome.ok(seconds=round(time.monotonic() - started, 1), **said)
         except serving_probe.NotYet as error:
             reason = str(error)

@@ -29,6 +29,7 @@ class Args(Arguments):
 
 
 def apply(args: Args, node: Node) -> Outcome:
+    """Result: patch, path, engine, sha256 (of the file; check mode: as it would be), orig (.orig's path, or None)."""
     from sparkops.node import patched
 
     try:

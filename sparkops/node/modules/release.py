@@ -27,7 +27,9 @@ LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 
 
 class Args(Arguments):
-    """files: {name: {content, mode}}, mode "0644" when left out; a file that only its owner reads is never shown.
+    """home: sparkops' folder on the node; releases lie in its releases/SERVICE. service: whose release it is.
+
+    files: {name: {content, mode}}, mode "0644" when left out; a file that only its owner reads is never shown.
 
     meta: who, when, why: written to release.json and not compared. A release is new when a file of it is.
     confirm_within: seconds in which release_confirm must come, or the node goes back to the last confirmed release by

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 class Args(Arguments):
-    """to: a number, `before` (the newest below the current one), or `confirmed` (the last that was)."""
+    """to: a number, `before` (the newest below the current one that has ever served), or `confirmed` (the last that
+    was confirmed).
+    """
 
     home: Path
     service: str
@@ -32,7 +34,9 @@ def apply(args: Args, node: Node) -> Outcome:
     if now is None:
         raise Failure(f"{args.service} has no release on this node; there is nothing to go back to")
     if args.to == "before":
-        goal = max((number for number in there if number < now), default=None)
+        # One that never got past its trial is nothing to go back to.
+        served = [number for number in there if number < now and releases.deadline(folder, number) is None]
+        goal = max(served, default=None)
     elif args.to == "confirmed":
         goal = releases.linked(folder, "confirmed")
     else:

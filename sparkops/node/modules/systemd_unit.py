@@ -28,11 +28,13 @@ MANAGER_WAIT = 10.0
 
 
 class Args(Arguments):
-    """content: the unit's text; left out, the unit must exist. scope: user needs no root, and lingers when enabled.
+    """name: with its suffix, or .service is meant. content: the unit's text; left out, the unit must exist.
+
+    scope: user needs no root, and lingers when enabled. enabled: started at boot, or not; left out, as it is.
 
     state: started restarts a running unit when its text, or a path in `watch` (a link: the link itself), is newer
-    than its process, or with `restart` (a task before it changed what it runs; check mode needs to be told).
-    absent stops it and removes its file.
+    than its process, or with `restart`. absent stops it and removes its file. watch: what the unit runs from.
+    restart: a task before it changed what it runs (check mode, where nothing on disk is newer, needs to be told).
     """
 
     name: str

@@ -16,7 +16,11 @@ from sparkops.node.api import Arguments, Mode, Node, Outcome, Path, Template
 
 
 class Args(Arguments):
-    """src: a template, rendered on the controller. dest: the file; backup, force and follow are those of copy."""
+    """src: a template, rendered on the controller. dest: the file.
+
+    backup: keep what is replaced, as dest.PID.DATE~. force: False only makes a file that is not there. follow: write
+    through a link at dest instead of replacing it.
+    """
 
     src: Template
     dest: Path

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Args(Arguments):
-    version: str
+    version: str  # of uv, as the wheels have it
     wheels: dict[str, dict[str, str]]  # by machine name (uname -m): the wheel's file name and its sha256
     dest: Path  # the program's path; DEST.json beside it says which wheel it came from
     index_url: str = "https://pypi.org/simple"  # a simple index; credentials in it are not shown

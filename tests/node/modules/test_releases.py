@@ -105,6 +105,8 @@ def test_going_back(apply: Any, tmp_path: Path) -> None:
     assert apply("release_back", to=3).state == "ok"
     with pytest.raises(Failure, match="there are: 1, 2, 3"):
         apply("release_back", to=9)
+    (tmp_path / "releases/vllm/2/unconfirmed").write_text("1")
+    assert apply("release_back").result["release"] == 1
 
 
 def test_pruning_keeps_what_is_in_use(apply: Any, tmp_path: Path) -> None:

@@ -1,0 +1,23 @@
+"""`sparkops rollback`: the release before."""
+
+from __future__ import annotations
+
+import click
+
+from sparkops.cli.deploy import SERVICE
+from sparkops.cli.options import Changing, Globals, changing, target, with_globals
+
+
+@click.command()
+@target
+@click.option("--to", type=click.IntRange(1), metavar="N", help="This release (default: the one before).")
+@click.option("--service", default=SERVICE, show_default=True, metavar="NAME", help="Which of a node's services.")
+@changing
+@with_globals
+def rollback(given: Globals, pattern: str | None, all_nodes: bool, to: int | None, service: str, how: Changing) -> int:
+    """Serve an earlier release again. Its engine and files are there still: nothing is built or fetched."""
+    from sparkops.cli.run import Workplace, run
+
+    place = Workplace(given, "rollback")
+    values = {"service": service, "to": to or "before"}
+    return run(place, place.pattern(pattern, all_nodes), how, values)

@@ -1,0 +1,349 @@
+"""Collect what tells why a served copy does or does not serve. Nothing is changed: always ok.
+
+`sparkops doctor` judges the result.
+
+Example:
+    - name: Collect the evidence
+      serving_evidence:
+        service: vllm
+        home: /opt/sparkops
+        models_dir: ~/models/hf
+      become: true
+      register: evidence
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from sparkops.node import journal, listeners, systemd
+from sparkops.node.api import Arguments, Node, Outcome, Path
+from sparkops.node.facts import read
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+    from sparkops.node.serving_probe import Server
+
+PROPERTIES = (
+    *("LoadState", "ActiveState", "SubState", "UnitFileState", "FragmentPath", "Result", "NRestarts", "MainPID"),
+    *("ExecMainCode", "ExecMainStatus", "ExecMainStartTimestampMonotonic", "StartLimitBurst", "User"),
+)
+INDEX = "model.safetensors.index.json"
+# In the kernel's log, words of memory and of the GPU; and how many lines of them are told.
+KERNEL_WORDS = ("NVRM", "NV_ERR", "nvidia", "Out of memory", "oom-kill", "oom_reaper", "I/O error", "EXT4-fs error")
+KERNEL_LINES = 60
+# Seconds: for a question; for one token; how long counters must stand still before an engine counts as wedged (a step
+# of a long prompt's prefill takes some 2 s and moves nothing meanwhile).
+QUICK, TOKEN, PATIENCE = 5.0, 20.0, 6.0
+ANYWHERE = ("0.0.0.0", "::", "")
+
+
+class Args(Arguments):
+    """home: sparkops_home. host, port: used when there is no release that says. unit: sparkops-SERVICE.
+
+    interval: seconds between two looks at the counters. ask: whether an idle server is asked for one token.
+    """
+
+    service: str
+    home: Path
+    models_dir: Path
+    scope: Literal["system", "user"] = "system"
+    unit: str = ""
+    host: str = "127.0.0.1"
+    port: int = 8000
+    interval: float = 1.5
+    ask: bool = True
+
+
+def apply(args: Args, node: Node) -> Outcome:
+    """Result: the fields of sparkops.serving.evidence.Evidence."""
+    current = os.path.join(args.home, "releases", args.service, "current")
+    release = released(current)
+    words = release["words"]
+    host, port = option(words, "--host", args.host), int(option(words, "--port", str(args.port)))
+    manager = systemd.Manager(node, args.scope)
+    unit = systemd.unit_name(args.unit or f"sparkops-{args.service}")
+    shown = systemd.properties(manager.call("show", "-p", ",".join(PROPERTIES), "--", unit).out)
+    started = systemd.started_at(shown)
+    env = read(os.path.join(current, "env"))
+    found = {
+        **{"service": args.service, "unit": unit, "scope": args.scope, "host": host, "port": port},
+        **{"properties": shown, "uptime": uptime(shown), "linger": lingering(args.scope), "release": release},
+        "journal": logged(manager, unit, started),
+        "kernel": kernel(node),
+        "listeners": [
+            {**one, "ours": ours(one, unit, systemd.number(shown, "MainPID"))} for one in listeners.listeners(port)
+        ],
+        "memory": memory(),
+        "disks": [disk("models_dir", args.models_dir), disk("sparkops_home", args.home)],
+        "driver": driver(node),
+        "clock": clock(node),
+        "reboot_required": os.path.exists("/run/reboot-required"),
+        "checkpoint": checkpoint(words[words.index("serve") + 1]) if "serve" in words[:-1] else None,
+        **asked("127.0.0.1" if host in ANYWHERE else host, port, env, args, node),
+    }
+    said: dict[str, Any] = hide(found, secret(env))
+    return Outcome.ok(f"{unit} is {shown.get('ActiveState', 'unknown')}", **said)
+
+
+def released(current: str) -> dict[str, Any]:
+    """The release that `current` points to: number (None: there is none), recipe, words of the serve command."""
+    from shlex import split
+
+    try:
+        number = os.readlink(current)
+    except OSError:
+        number = ""
+    try:
+        recipe = json.loads(read(os.path.join(current, "recipe.json")) or "null")
+    except ValueError:
+        recipe = None
+    run = read(os.path.join(current, "run"))
+    try:
+        words = split(run.replace("\\\n", " "), comments=True)
+    except ValueError:
+        words = []
+    words = words[1:] if words[:1] == ["exec"] else words
+    program = bool(words) and os.path.isfile(words[0])
+    return {"number": int(number) if number.isdigit() else None, "recipe": recipe, "words": words, "program": program}
+
+
+def option(words: list[str], name: str, otherwise: str) -> str:
+    """The value of a flag among a command's words."""
+    return words[words.index(name) + 1] if name in words[:-1] else otherwise
+
+
+def uptime(shown: dict[str, str]) -> float | None:
+    """Seconds since the unit's process started; None when none runs."""
+    import time
+
+    stamp = systemd.number(shown, "ExecMainStartTimestampMonotonic")
+    if not stamp or not systemd.number(shown, "MainPID"):
+        return None
+    return round(time.clock_gettime(time.CLOCK_MONOTONIC) - stamp / 1e6, 1)
+
+
+def lingering(scope: str) -> bool | None:
+    """Whether the user's units run without a login; None where that does not matter or can't be told."""
+    from sparkops.node.files import user_name
+
+    if scope != "user" or not os.path.isdir("/var/lib/systemd/linger"):
+        return None
+    return os.path.exists(f"/var/lib/systemd/linger/{user_name(os.geteuid())}")
+
+
+def logged(manager: systemd.Manager, unit: str, started: float) -> dict[str, Any]:
+    """The last run's lines and those of the run before."""
+    found = journal.runs(manager, unit, started)
+    last = found[-1] if found else journal.Run(whole=False)
+    before = found[-2].lines if len(found) > 1 else []
+    # Both ends of a run tell: how it started, and how it ended.
+    lines = (
+        last.lines if len(last.lines) <= 2 * journal.KEPT else last.lines[: journal.KEPT] + last.lines[-journal.KEPT :]
+    )
+    return {"run": lines, "before": before[-journal.KEPT :], "whole": last.whole}
+
+
+def kernel(node: Node) -> list[str] | None:
+    """Lines of this boot's kernel log that may matter; None when this user may not read it."""
+    env = {"LC_ALL": "C"}
+    done = node.run(
+        ["journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-iso", "-n", "5000"], env=env, timeout=30
+    )
+    text = done.out if done.rc == 0 else ""
+    if not text:
+        done = node.run(["dmesg"], env=env, timeout=10)
+        text = done.out
+    if not text:
+        return None
+    return [line for line in text.splitlines() if any(word in line for word in KERNEL_WORDS)][-KERNEL_LINES:]
+
+
+def ours(listener: dict[str, Any], unit: str, main: int) -> bool:
+    """Whether a listener is of the unit."""
+    pid = listener["pid"]
+    return listener["unit"] == unit or (pid is not None and main > 0 and main in listeners.ancestors(pid))
+
+
+def memory() -> dict[str, int]:
+    """Bytes."""
+    from sparkops.node.hardware import meminfo
+
+    said = meminfo(read("/proc/meminfo"))
+    return {"total": said.get("MemTotal", 0), "available": said.get("MemAvailable", 0), "free": said.get("MemFree", 0)}
+
+
+def disk(name: str, path: str) -> dict[str, Any]:
+    """Bytes and inodes that the login user may still use where `path` is, or would be."""
+    at = path
+    while not os.path.isdir(at) and at not in ("/", ""):
+        at = os.path.dirname(at)
+    try:
+        found = os.statvfs(at or "/")
+    except OSError:
+        return {"name": name, "path": path, "free": None, "inodes": None}
+    inodes = found.f_favail if found.f_files else None
+    return {"name": name, "path": path, "free": found.f_bavail * found.f_frsize, "inodes": inodes}
+
+
+def driver(node: Node) -> dict[str, Any]:
+    """version (None: it does not answer), error, processes on the GPU ("PID NAME")."""
+    argv = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    done = node.run(argv, env={"LC_ALL": "C"}, timeout=60)
+    version = done.out.strip().partition("\n")[0]
+    if done.rc or not version[:1].isdigit():
+        return {"version": None, "error": (done.out + done.err).strip()[:300], "processes": []}
+    argv = ["nvidia-smi", "--query-compute-apps=pid,process_name", "--format=csv,noheader"]
+    listed = node.run(argv, env={"LC_ALL": "C"}, timeout=60)
+    processes = [line.replace(",", "") for line in listed.out.splitlines() if line[:1].isdigit()]
+    return {"version": version, "error": "", "processes": processes if listed.rc == 0 else []}
+
+
+def clock(node: Node) -> dict[str, Any]:
+    """Whether the clock is in sync and something keeps it so; None: can't be told."""
+    done = node.run(["timedatectl", "show", "-p", "NTP,NTPSynchronized"], env={"LC_ALL": "C"}, timeout=10)
+    said = systemd.properties(done.out) if done.rc == 0 else {}
+    words = {"yes": True, "no": False}
+    return {"synchronized": words.get(said.get("NTPSynchronized", "")), "ntp": words.get(said.get("NTP", ""))}
+
+
+def checkpoint(path: str) -> dict[str, Any]:
+    """What is wrong with a checkpoint, how many tensors it has, and the revision it was fetched at (None: unknown)."""
+    from sparkops.node import safetensors
+
+    problems, names = [], []
+    try:
+        there = sorted(os.listdir(path))
+    except OSError as error:
+        return {"path": path, "problems": [f"{path}: {error.strerror}"], "tensors": 0, "visual": 0, "revision": None}
+    wanted = {"config.json", *listed(os.path.join(path, INDEX))}
+    problems += [f"{name} is missing" for name in sorted(wanted.difference(there))]
+    weights = [name for name in there if name.endswith(".safetensors")]
+    problems += [] if weights else ["there is no *.safetensors file"]
+    for name in weights:
+        full = os.path.join(path, name)
+        try:
+            safetensors.check_whole(full)
+            names += [tensor for tensor in safetensors.read_header(full)[0] if tensor != "__metadata__"]
+        except safetensors.BadFile as bad:
+            problems.append(f"{name}: {bad}")
+        except OSError as error:
+            problems.append(f"{name}: {error.strerror}")
+    visual = sum("visual." in name for name in names)
+    return {"path": path, "problems": problems, "tensors": len(names), "visual": visual, "revision": revision(path)}
+
+
+def listed(index: str) -> list[str]:
+    """The files that an index names."""
+    try:
+        return sorted(set(map(str, json.loads(read(index) or '{"weight_map": {}}')["weight_map"].values())))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []
+
+
+def revision(path: str) -> str | None:
+    """The commit that `hf download` has noted (--local-dir), or that names a snapshot of the hub's cache."""
+    head, _, last = path.rstrip("/").rpartition("/")
+    if head.endswith("/snapshots"):
+        return last
+    noted = read(os.path.join(path, ".cache/huggingface/download/config.json.metadata"))
+    return noted.partition("\n")[0].strip() or None
+
+
+def asked(host: str, port: int, env: str, args: Args, node: Node) -> dict[str, Any]:
+    """What the server says: health, models, metrics, token."""
+    from sparkops.node import serving_probe
+
+    server = serving_probe.Server(f"http://{f'[{host}]' if ':' in host else host}:{port}", secret(env), node)
+    silent: dict[str, Any] = {"health": None, "error": "", "models": None, "metrics": [], "token": None}
+    try:
+        status, _ = server.ask("/health", None, QUICK)
+    except serving_probe.NotYet as problem:
+        return {"http": {**silent, "error": str(problem)}}
+    found = {**silent, "health": status}
+    try:
+        status, content = server.ask("/v1/models", None, QUICK)
+        known = content.get("data") if status == 200 and isinstance(content, dict) else None
+        found["models"] = {one["id"]: one.get("max_model_len") for one in known} if known is not None else None
+        found["error"] = "" if status == 200 else f"/v1/models: status {status}"
+        found["metrics"] = counters(server, args.interval, node)
+        if args.ask and found["health"] == 200 and found["models"] and idle(found["metrics"]):
+            found["token"] = token(server, next(iter(found["models"])))
+    except serving_probe.NotYet as problem:
+        found["error"] = str(problem)
+    return {"http": found}
+
+
+def counters(server: Server, interval: float, node: Node) -> list[dict[str, float]]:
+    """Looks at /metrics: two, and more while the engine seems to stand still."""
+    import time
+
+    began = time.monotonic()
+    found: list[dict[str, float]] = []
+    while len(found) < 2 or (still(found) and time.monotonic() - began < PATIENCE):
+        if found:
+            node.pause(interval)
+        status, text = server.ask("/metrics", None, QUICK)
+        if status != 200 or not isinstance(text, str):
+            return []
+        found.append({"at": round(time.monotonic() - began, 2), **series(text)})
+    return found
+
+
+def series(text: str) -> dict[str, float]:
+    """vLLM's series by name without prefix and labels, summed over engines; histograms' buckets are left out."""
+    found: dict[str, float] = {}
+    for line in text.splitlines():
+        name, _, value = line.rpartition(" ")
+        name = name.partition("{")[0]
+        if name.startswith("vllm:") and not name.endswith(("_bucket", "_created")):
+            try:
+                found[name[5:]] = found.get(name[5:], 0.0) + float(value)
+            except ValueError:
+                continue
+    return found
+
+
+def still(found: list[dict[str, float]]) -> bool:
+    """Whether requests are under way and no counter has moved."""
+    first, last = ({name: value for name, value in one.items() if name != "at"} for one in (found[0], found[-1]))
+    return first == last and not idle(found)
+
+
+def idle(found: list[dict[str, float]]) -> bool:
+    """Whether no request is under way or waits."""
+    return not found or not (found[-1].get("num_requests_running") or found[-1].get("num_requests_waiting"))
+
+
+def token(server: Server, model: str) -> dict[str, Any]:
+    """Whether one token is generated in TOKEN seconds, and what was said instead."""
+    from sparkops.node import serving_probe
+
+    body = {"model": model, "prompt": "Hello", "max_tokens": 1, "temperature": 0}
+    try:
+        status, said = server.ask("/v1/completions", body, TOKEN)
+    except serving_probe.NotYet as problem:
+        return {"generated": False, "error": str(problem)}
+    good = status == 200 and serving_probe.generated(said)
+    return {"generated": good, "error": "" if good else f"status {status}: {str(said)[:200]}"}
+
+
+def secret(env: str) -> str | None:
+    """The server's API key."""
+    from sparkops.node.serving_probe import api_key
+
+    return api_key(env)
+
+
+def hide(value: Any, key: str | None) -> Any:
+    """A value without the API key, wherever it stands."""
+    if not key:
+        return value
+    if isinstance(value, dict):
+        return {name: hide(item, key) for name, item in value.items()}
+    if isinstance(value, list):
+        return [hide(item, key) for item in value]
+    return value.replace(key, "(hidden)") if isinstance(value, str) else value
