@@ -15,6 +15,8 @@ from sparkops.errors import InputErrors, SparkopsError
 VERBS = {
     "provision": ("provision", "Make nodes ready to serve"),
     "deploy": ("deploy", "Make every node serve its own copy of a recipe"),
+    "status": ("status", "Show how the served copies are"),
+    "logs": ("logs", "Show what the served copies have logged"),
     "rollback": ("rollback", "Serve the release before"),
     "start": ("start", "Start served copies"),
     "stop": ("stop", "Stop served copies"),

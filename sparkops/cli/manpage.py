@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sparkops.playbook.manual import Argument, Manual
+from sparkops.playbook.wordbook import Word, places
 
 WIDTH = 100
 
@@ -21,9 +22,13 @@ def listing(synopses: Mapping[str, str]) -> str:
 def page(manual: Manual) -> str:
     """The whole manual."""
     parts = [f"{manual.name}: {manual.synopsis}", *(_filled(text, "") for text in manual.description)]
+    if not manual.on_node:
+        parts.append("Done by the controller: nothing is sent to the node.")
     if manual.arguments:
         parts.append("\n".join(["Arguments (= is required):", *(_argument(one) for one in manual.arguments)]))
     parts += [_filled(text, "") for text in manual.notes]
+    if manual.open_ended:
+        parts.append("Any other name is taken too.")
     if manual.free_form:
         parts.append(f"Free text sets {manual.free_form}:  {manual.name}: ...")
     if manual.example:
@@ -33,6 +38,12 @@ def page(manual: Manual) -> str:
     if result:
         parts.append(f"Result:\n{_filled(result, '  ')}")
     return "\n\n".join(parts)
+
+
+def word_page(name: str, word: Word) -> str:
+    """The manual of a word of plays, blocks or tasks."""
+    parts = [f"{name}: {word.meaning}", f"Takes: {word.kind.text}", f"Word of: {', '.join(places(name))}"]
+    return "\n\n".join(_filled(part, "") for part in parts)
 
 
 def _argument(one: Argument) -> str:

@@ -83,7 +83,7 @@ def look(place: Workplace, how: Changing, wanted: Sequence[str]) -> int:
     from sparkops.cli import listing
 
     given = place.given
-    prepared = _prepare(place, None, how, {}, lambda _: None)
+    prepared = prepare(place, None, how, {}, lambda _: None)
     prepared.check_syntax()
     if wanted:
         listed = listing.document(prepared.plays(), prepared.options, wanted)
@@ -98,7 +98,7 @@ def run(place: Workplace, pattern: str | None, how: Changing, values: Mapping[st
     """Run the workplace's playbook and give the exit code. `values` are variables that only -e beats."""
     given = place.given
     with choose(json=given.as_json, stream=sys.stdout, verbosity=given.verbose, diff=how.diff) as reporter:
-        prepared = _prepare(place, pattern, how, values, reporter, step)
+        prepared = prepare(place, pattern, how, values, reporter, step)
         prepared.check()
         code = prepared.execute()
     if how.exit_code and code == 0:
@@ -106,14 +106,16 @@ def run(place: Workplace, pattern: str | None, how: Changing, values: Mapping[st
     return code
 
 
-def _prepare(
+def prepare(
     place: Workplace,
     pattern: str | None,
     how: Changing,
     values: Mapping[str, Any],
     emit: Emit,
     step: bool = False,
+    lease: bool = True,
 ) -> Run:
+    """A run of the workplace's playbook, not checked and not begun. Raises InputError."""
     assert place.playbook is not None
     extra = {**values, **variables(how.extra)}
     plays = playbook(place.playbook, functools.partial(_render, extra))
@@ -130,6 +132,7 @@ def _prepare(
         limit=how.limit,
         start_at=how.start_at_task,
         step=step,
+        lease=lease,
     )
     project = place.project
     files = Files(project.folders, lambda name: msgspec.to_builtins(place.catalogue.patch(name)))

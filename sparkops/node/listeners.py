@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 
+from sparkops.node.facts import read
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -96,12 +98,3 @@ def ancestors(pid: int, proc: str = "/proc") -> list[int]:
         words = read(f"{proc}/{pid}/stat").rpartition(")")[2].split()
         pid = int(words[1]) if len(words) > 1 else 0
     return found
-
-
-def read(path: str) -> str:
-    """A file's text, "" when it can't be read (a process may end at any time)."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""

@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import Any, Literal, Union
 
 from sparkops.node import api
-from sparkops.node import modules as folder
-from sparkops.playbook.modules import REQUIRED, module
+from sparkops.node import modules as on_node
+from sparkops.playbook import actions as on_controller
+from sparkops.playbook.action import Condition
+from sparkops.playbook.modules import REQUIRED, module, runs_on_node
 from sparkops.playbook.result_keys import result_keys
 from sparkops.project.comments import field_comments
 
 _WORDS = {
-    api.Path: "path", api.Mode: "mode", api.Patch: "patch",
+    Condition: "expression", api.Path: "path", api.Mode: "mode", api.Patch: "patch",
     api.Source: "file of the controller", api.Template: "template of the controller",
     str: "str", int: "int", float: "float", bool: "bool", Any: "any", list: "list", dict: "dict",
 }  # fmt: skip
@@ -31,6 +33,12 @@ _USUAL = {
     "group": "the group that it belongs to",
     "dest": "where, on the node",
     "path": "where, on the node",
+    "state": "how it shall be",
+    "home": "sparkops' folder on the node",
+    "models_dir": "where checkpoints are, on the node",
+    "service": "the served copy's name",
+    "unit": "the systemd unit",
+    "scope": "whose systemd: the system's, or the user's",
 }
 
 
@@ -51,7 +59,8 @@ class Argument:
 class Manual:
     """synopsis: one line. description, notes: paragraphs. example: YAML. result: what is said of it, and its keys.
 
-    free_form: the argument that `module: some text` sets, or "".
+    free_form: the argument that `module: some text` sets, or "". open_ended: whether it takes any other name too.
+    on_node: whether it works on the node; else the controller does it.
     """
 
     name: str
@@ -60,6 +69,8 @@ class Manual:
     arguments: list[Argument]
     notes: list[str]
     free_form: str
+    open_ended: bool
+    on_node: bool
     example: str
     result: str
     result_keys: list[str]
@@ -93,7 +104,7 @@ def manual(name: str) -> Manual:
         for field in known.fields.values()
     ]
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    said = ast.get_docstring(functions["apply"]) if "apply" in functions else None
+    said = ast.get_docstring(functions["apply" if runs_on_node(name) else "act"])
     return Manual(
         name=name,
         synopsis=first,
@@ -101,6 +112,8 @@ def manual(name: str) -> Manual:
         arguments=arguments,
         notes=notes,
         free_form=known.free_form,
+        open_ended=known.open_ended,
+        on_node=runs_on_node(name),
         example=_example(ast.get_docstring(tree) or ""),
         result=" ".join(_paragraphs(said or "")).removeprefix("Result: "),
         result_keys=result_keys(tree),
@@ -108,6 +121,7 @@ def manual(name: str) -> Manual:
 
 
 def _source(name: str) -> str:
+    folder = on_node if runs_on_node(name) else on_controller
     found = importlib.util.find_spec(f"{folder.__name__}.{name}")
     assert found is not None and found.origin is not None
     return Path(found.origin).read_text(encoding="utf-8")

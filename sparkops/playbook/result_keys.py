@@ -9,7 +9,7 @@ _MAKERS = ("ok", "changed", "skipped", "unknown")
 
 
 def result_keys(tree: ast.Module) -> list[str]:
-    """The keys that `Outcome.ok(...)` and its kind, and `Failure(...)`, are given, in order.
+    """The keys that `Outcome.ok(...)` and its kind, `Failure(...)` and `Acted(result={...})` are given, in order.
 
     Those in a mapping that is spread into them (`**said`) count when it is written out in this file.
     """
@@ -17,6 +17,9 @@ def result_keys(tree: ast.Module) -> list[str]:
     spread: list[str] = []
     for call in ast.walk(tree):
         if not (isinstance(call, ast.Call) and _makes_a_result(call.func)):
+            continue
+        if _is(call.func, "Acted"):
+            keys += _literal(next((one.value for one in call.keywords if one.arg == "result"), None))
             continue
         keys += [keyword.arg for keyword in call.keywords if keyword.arg]
         spread += [
@@ -30,19 +33,25 @@ def result_keys(tree: ast.Module) -> list[str]:
 def _makes_a_result(function: ast.expr) -> bool:
     if isinstance(function, ast.Attribute):
         return function.attr in _MAKERS and _is(function.value, "Outcome")
-    return _is(function, "Failure")
+    return _is(function, "Failure") or _is(function, "Acted")
 
 
 def _written(node: ast.AST, name: str) -> Iterator[str]:
     """The keys that a mapping of that name gets here: by a literal, `name["key"] = ...` or `name.update(key=...)`."""
     if isinstance(node, (ast.Assign, ast.AnnAssign)):
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            if _is(target, name) and isinstance(node.value, ast.Dict):
-                yield from (str(key.value) for key in node.value.keys if isinstance(key, ast.Constant))
+            if _is(target, name):
+                yield from _literal(node.value)
             if isinstance(target, ast.Subscript) and _is(target.value, name) and isinstance(target.slice, ast.Constant):
                 yield str(target.slice.value)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is(node.func.value, name):
         yield from (keyword.arg for keyword in node.keywords if keyword.arg and node.func.attr == "update")
+
+
+def _literal(mapping: ast.expr | None) -> list[str]:
+    """The keys that a mapping is written with."""
+    keys = mapping.keys if isinstance(mapping, ast.Dict) else []
+    return [str(key.value) for key in keys if isinstance(key, ast.Constant)]
 
 
 def _is(node: ast.expr, name: str) -> bool:

@@ -4,87 +4,81 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Union
 
 from sparkops.node import api
 from sparkops.playbook import modules, words
+from sparkops.playbook.action import Condition
 from sparkops.playbook.manual import manual
 from sparkops.playbook.modules import PREFIXES, REQUIRED
+from sparkops.playbook.wordbook import BOOL, CONDITION, TEMPLATE, WORDS, Schema
 
-Schema = dict[str, Any]
-
-TEMPLATE: Schema = {"type": "string", "pattern": r"\{\{|\{%"}
-_TEXT: Schema = {"type": "string"}
-_BOOL: Schema = {"anyOf": [{"type": "boolean"}, TEMPLATE]}
-_NUMBER: Schema = {"anyOf": [{"type": "number"}, TEMPLATE]}
-_TEXTS: Schema = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]}
-_VARS: Schema = {"type": ["object", "null"]}
-_CONDITION: Schema = {"type": ["boolean", "string"]}
-_CONDITIONS: Schema = {"anyOf": [_CONDITION, {"type": "array", "items": _CONDITION}]}
-_TASKS: Schema = {"type": ["array", "null"], "items": {"$ref": "#/$defs/task"}}
-_HANDLERS: Schema = {"type": ["array", "null"], "items": {"$ref": "#/$defs/handler"}}
-_ANY: Schema = {}
-
-_LOOP_CONTROL: Schema = {
-    "type": "object",
-    "properties": {
-        "loop_var": _TEXT, "index_var": _TEXT, "label": _ANY, "pause": _NUMBER, "extended": _BOOL,
-        "extended_allitems": _BOOL, "break_when": _CONDITIONS,
-    },
-    "additionalProperties": False,
-}  # fmt: skip
-
-# What each word may hold. Those that the parser does not know stay out of the schema.
-WORDS: dict[str, Schema] = {
-    "always": _TASKS, "any_errors_fatal": _BOOL, "args": _VARS, "become": _BOOL, "become_user": _TEXT,
-    "block": _TASKS, "changed_when": _CONDITIONS, "check_mode": _BOOL, "delay": _NUMBER, "delegate_facts": _BOOL,
-    "delegate_to": _TEXT, "diff": _BOOL, "environment": {"type": ["object", "array", "string", "null"]},
-    "failed_when": _CONDITIONS, "force_handlers": _BOOL, "gather_facts": _BOOL, "gather_subset": _TEXTS,
-    "handlers": _HANDLERS, "hosts": _TEXTS, "ignore_errors": _BOOL, "ignore_unreachable": _BOOL,
-    "import_playbook": _TEXT, "listen": _TEXTS, "loop": {"anyOf": [{"type": "array"}, TEMPLATE]},
-    "loop_control": _LOOP_CONTROL, "max_fail_percentage": _NUMBER, "name": {"type": ["string", "number"]},
-    "no_log": _BOOL, "notify": _TEXTS, "order": {
-        "enum": ["inventory", "sorted", "reverse_sorted", "reverse_inventory", "shuffle"]
-    },
-    "post_tasks": _TASKS, "pre_tasks": _TASKS, "register": {"type": "string", "pattern": r"^[A-Za-z_]\w*$"},
-    "remote_user": _TEXT, "rescue": _TASKS, "retries": _NUMBER, "roles": {"type": ["array", "null"]},
-    "run_once": _BOOL, "serial": {"type": ["integer", "string", "array"]}, "tags": _TEXTS, "tasks": _TASKS,
-    "throttle": _NUMBER, "timeout": _NUMBER, "until": _CONDITIONS, "vars": _VARS, "vars_files": _TEXTS,
-    "when": _CONDITIONS,
-}  # fmt: skip
+INCLUDE = "include_tasks"
+# `file: path=/x state=directory`
+_PAIRS: Schema = {"type": "string", "pattern": r"^\s*[A-Za-z_]\w*="}
 
 
 def playbook_schema() -> Schema:
     """The schema of a playbook file."""
-    definitions: Schema = {f"module_{name}": module_schema(name) for name in modules.names()}
-    definitions["task"] = _task(words.TASK)
-    definitions["handler"] = _task(words.HANDLER)
-    definitions["play"] = {
-        "type": "object",
-        "properties": _properties(words.PLAY),
-        "additionalProperties": False,
-        "anyOf": [{"required": [word]} for word in ("hosts", "import_playbook") if word in words.PLAY],
+    importing = _spelt("import_playbook")
+    definitions: Schema = {
+        **{f"module_{name}": module_schema(name) for name in modules.names()},
+        "play": _mapping(_properties(words.PLAY), required=["hosts"]),
+        "import_playbook": _import("import_playbook", words.IMPORT_PLAYBOOK),
+        "import_tasks": _import("import_tasks", words.IMPORT | {"import_tasks"}),
+        "block": _mapping(_properties(words.BLOCK), required=["block"]),
+        "include_tasks": _task(words.INCLUDE, [INCLUDE]),
+        "task": _task(words.TASK, [name for name in modules.names() if name != INCLUDE]),
+        "handler": _task(words.HANDLER, [name for name in modules.names() if name != INCLUDE]),
+        "step": _step("task"),
+        "handler_step": _step("handler"),
     }
-    return {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/play"}, "$defs": definitions}
+    play = {"if": _has(importing), "then": _ref("import_playbook"), "else": _ref("play")}
+    return {"type": "array", "minItems": 1, "items": {"type": "object", **play}, "$defs": definitions}
+
+
+def _step(plain: str) -> Schema:
+    """One entry of a list of tasks. By its one telling word, so that an editor names what is wrong with this kind."""
+    include = {"if": _has(_spelt(INCLUDE)), "then": _ref("include_tasks"), "else": _ref(plain)}
+    imported = {"if": _has(_spelt("import_tasks")), "then": _ref("import_tasks"), "else": include}
+    return {"type": "object", "if": _has(["block"]), "then": _ref("block"), "else": imported}
+
+
+def _import(word: str, known: Iterable[str]) -> Schema:
+    plain = _properties(known)
+    return {
+        **_mapping({**plain, **dict.fromkeys(_spelt(word), plain[word])}),
+        "oneOf": [{"required": [key]} for key in _spelt(word)],
+    }
+
+
+def _task(known: frozenset[str], names: Iterable[str]) -> Schema:
+    called = {key: name for name in names for key in _spelt(name)}
+    actions = {key: _ref(f"module_{name}") for key, name in called.items()}
+    return {**_mapping({**_properties(known), **actions}), "oneOf": [{"required": [key]} for key in called]}
+
+
+def _spelt(name: str) -> list[str]:
+    """The ways to write a module's name."""
+    return [f"{prefix}{name}" for prefix in ("", *PREFIXES)]
+
+
+def _has(keys: Iterable[str]) -> Schema:
+    return {"anyOf": [{"required": [key]} for key in keys]}
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
 
 
 def _properties(known: Iterable[str]) -> Schema:
-    return {word: WORDS.get(word, _ANY) for word in sorted(known)}
+    return {word: _described(WORDS[word].kind.schema, WORDS[word].meaning) for word in sorted(known)}
 
 
-def _task(known: frozenset[str]) -> Schema:
-    called = {f"{prefix}{name}": name for prefix in ("", *PREFIXES) for name in modules.names()}
-    actions = [*called, *(("block",) if "block" in known else ())]
-    return {
-        "type": "object",
-        "properties": {
-            **_properties(known),
-            **{key: {"$ref": f"#/$defs/module_{name}"} for key, name in called.items()},
-        },
-        "additionalProperties": False,
-        "oneOf": [{"required": [action]} for action in actions],
-    }
+def _mapping(properties: Mapping[str, Any], required: Iterable[str] = (), more: bool = False) -> Schema:
+    found: Schema = {"type": "object", "properties": properties, "additionalProperties": more}
+    return {**found, "required": list(required)} if required else found
 
 
 def module_schema(name: str) -> Schema:
@@ -100,11 +94,11 @@ def module_schema(name: str) -> Schema:
         for field in module.fields.values()
         if field.default is REQUIRED
     ]
-    mapping: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    mapping = _mapping(properties, more=module.open_ended)
     if names:
-        mapping["allOf"] = [{"anyOf": [{"required": [one]} for one in alternatives]} for alternatives in names]
-    forms = [mapping, {"type": "null"}, *([{"type": ["string", "number"]}] if module.free_form else [])]
-    return {"description": page.synopsis, "anyOf": forms}
+        mapping["allOf"] = [_has(alternatives) for alternatives in names]
+    free = [type_schema(module.fields[module.free_form].type)] if module.free_form else []
+    return {"description": page.synopsis, "anyOf": [mapping, {"type": "null"}, _PAIRS, *free]}
 
 
 def _described(schema: Schema, text: str) -> Schema:
@@ -128,7 +122,9 @@ def type_schema(wanted: Any) -> Schema:
     if wanted is type(None):
         return {"type": "null"}
     if wanted is bool:
-        return {"anyOf": [{"type": "boolean"}, {"enum": ["yes", "no", "on", "off", "true", "false", 0, 1]}, TEMPLATE]}
+        return BOOL
+    if wanted is Condition:
+        return CONDITION
     if wanted in (int, float):
         kind = "integer" if wanted is int else "number"
         return {"anyOf": [{"type": kind}, {"type": "string", "pattern": r"^-?[0-9]+(\.[0-9]*)?$"}, TEMPLATE]}

@@ -52,7 +52,9 @@ _NUMBER = Kind("a number", {"anyOf": [{"type": "number"}, TEMPLATE]})
 _VARS = Kind("a mapping", {"type": ["object", "null"]})
 _CONDITIONS = Kind("a condition, or a list of which all must hold", _one_or_list(CONDITION))
 _LIST = Kind("a list, or a template of one", {"anyOf": [{"type": "array"}, TEMPLATE]})
-_ENVIRONMENT = Kind("a mapping, a template of one, or a list of these", _one_or_list({"type": ["object", "string"]}))
+_ENVIRONMENT = Kind(
+    "a mapping, a template of one, or a list of these", _one_or_list({"type": ["object", "string", "null"]})
+)
 _FILE: Schema = {
     "type": "object", "properties": {"file": TEXT}, "required": ["file"], "additionalProperties": False,
 }  # fmt: skip
@@ -97,12 +99,12 @@ WORDS: dict[str, Word] = {
     "environment": Word("Environment variables of what the task runs on the node.", _ENVIRONMENT),
     "failed_when": Word("When the task counts as failed, whatever the module says.", _CONDITIONS),
     "gather_facts": Word("Whether facts of the hosts are gathered before the first task; true without it.", _BOOL),
-    "handlers": Word("Tasks that run after a section, once, when a task that changed something notified them.", _HANDLERS),
+    "handlers": Word("Tasks that run after a section, once, if a task that changed something notified them.", _HANDLERS),
     "hosts": Word("The pattern of the hosts that the play is for.", _TEXTS),
     "ignore_errors": Word("Whether to go on when the task fails.", _BOOL),
-    "import_playbook": Word("The plays of another file, read before the run; -e's variables may be in its name.", _TEXT),
+    "import_playbook": Word("The plays of another file, read before the run; its name may have -e's variables.", _TEXT),
     "import_tasks": Word(
-        "The tasks of another file in this place, read before the run; -e's variables may be in its name. Beside this"
+        "The tasks of another file in this place, read before the run; its name may have -e's variables. Beside this"
         " file, or in tasks/ there.",
         Kind("a file's name", {"anyOf": [TEXT, _FILE]}),
     ),
@@ -118,7 +120,7 @@ WORDS: dict[str, Word] = {
     "post_tasks": Word("Tasks after tasks and the handlers that those notified.", _TASKS),
     "pre_tasks": Word("Tasks before all others; handlers that they notify run before tasks.", _TASKS),
     "register": Word("The variable that gets the task's result.", _VARIABLE),
-    "rescue": Word("Tasks that run when one of the block failed, which is a failure no more when they end well.", _TASKS),
+    "rescue": Word("Tasks that run when one of the block failed; when they end well, that is no failure.", _TASKS),
     "retries": Word("How often until tries again; 3 without it.", _NUMBER),
     "run_once": Word("Whether to run for the batch's first host only; its result is every host's.", _BOOL),
     "serial": Word(

@@ -29,7 +29,7 @@ class Args(Arguments):
     scope: Literal["system", "user"] = "system"
     expect: list[str] = []  # a piece of a line each
     kv_cache_tokens: int | None = None  # what `GPU KV cache size` must say
-    strict: bool = False
+    strict: bool = False  # another size of the KV cache is a failure
 
 
 def apply(args: Args, node: Node) -> Outcome:

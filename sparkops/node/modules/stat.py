@@ -25,7 +25,7 @@ class Args(Arguments):
     path: Path
     follow: bool = False
     get_checksum: bool = True
-    checksum_algorithm: Literal["md5", "sha1", "sha224", "sha256", "sha384", "sha512"] = "sha1"
+    checksum_algorithm: Literal["md5", "sha1", "sha224", "sha256", "sha384", "sha512"] = "sha1"  # of get_checksum
     aliases: ClassVar[dict[str, str]] = {"dest": "path", "name": "path", "checksum": "checksum_algorithm"}
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Args(Arguments):
     that: list[Condition]  # all must hold
     fail_msg: str = "Assertion failed"  # said when one does not
-    success_msg: str = "All assertions passed"
+    success_msg: str = "All assertions passed"  # said when all do
     quiet: bool = False  # kept for Ansible's playbooks
 
     aliases = {"msg": "fail_msg"}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Args(Arguments):
-    msg: str = "Failed as requested from task"
+    msg: str = "Failed as requested from task"  # what is said
 
 
 def act(args: Args, scope: Scope) -> Acted:  # noqa: ARG001

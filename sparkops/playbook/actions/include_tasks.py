@@ -23,6 +23,6 @@ class Args(Arguments):
 
 
 def act(args: Args, scope: Scope) -> Acted:
-    """The runner reads the file and goes through it."""
+    """Result: include (the file's path); the runner goes on with its tasks."""
     path = str(scope.find(args.file, "tasks"))
     return Acted(result={"include": path}, tasks_file=path)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 class Args(Arguments):
+    # end_host, end_play, end_batch: no more of it, without a failure; noop: nothing
     what: Literal[
         "flush_handlers", "end_host", "end_play", "end_batch", "clear_host_errors", "clear_facts", "noop",
         "reset_connection",
@@ -26,5 +27,5 @@ class Args(Arguments):
 
 
 def act(args: Args, scope: Scope) -> Acted:  # noqa: ARG001
-    """Done by the runner."""
+    """Result: none of its own; the runner does it."""
     return Acted(control=args.what)

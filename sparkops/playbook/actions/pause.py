@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class Args(Arguments):
-    seconds: float | None = None
-    minutes: float | None = None
+    seconds: float | None = None  # how long
+    minutes: float | None = None  # how long; wins over seconds
     prompt: str | None = None  # asked for when there is a terminal and no time is given
 
 
 def act(args: Args, scope: Scope) -> Acted:  # noqa: ARG001
-    """Done by the runner."""
+    """Result: none of its own; the runner waits."""
     seconds = args.seconds if args.minutes is None else args.minutes * 60
     return Acted(msg=args.prompt or "", pause=seconds or 0, prompt=None if seconds else args.prompt or "")

@@ -1,0 +1,61 @@
+"""Runs a read-only playbook for a verb that answers a question, and gives what its tasks found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sparkops.cli.options import Changing
+from sparkops.cli.run import Workplace, prepare
+from sparkops.events import Event, HostEnd, Task
+
+QUIET = Changing(
+    limit=None,
+    check=False,
+    exit_code=False,
+    diff=False,
+    forks=None,
+    extra=(),
+    tags=(),
+    skip_tags=(),
+    ask_become_pass=False,
+    become_password_file=None,
+    start_at_task=None,
+)
+
+
+@dataclass
+class Found:
+    """A host's answers: results by module name, and why there are no more of them, if so."""
+
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
+    trouble: str = ""
+
+
+def collect(
+    place: Workplace,
+    pattern: str,
+    values: Mapping[str, Any],
+    how: Changing = QUIET,
+) -> tuple[dict[str, Found], int]:
+    """(what each host found, the run's exit code). Raises InputError.
+
+    No lease is taken: it only looks.
+    """
+    found: dict[str, Found] = {}
+
+    def emit(event: Event) -> None:
+        if isinstance(event, Task):
+            host = found.setdefault(event.host, Found())
+            host.results[event.module] = {**event.result, "state": event.state}
+            if event.state == "failed":
+                host.trouble = event.msg
+        elif isinstance(event, HostEnd) and event.state != "ok":
+            host = found.setdefault(event.host, Found())
+            host.trouble = host.trouble or event.msg
+
+    prepared = prepare(place, pattern, how, values, emit, lease=False)
+    prepared.check()
+    code = prepared.execute()
+    return {name: found.get(name, Found()) for name in prepared.tally.counts}, code
