@@ -64,7 +64,6 @@ def show(given: Globals, name: str) -> int:
 @with_globals
 def validate(given: Globals, names: tuple[str, ...]) -> int:
     """Check recipes, all of them when none is named: fields, engine, patches, flags and figures."""
-    from sparkops.cli.main import show as shown
     from sparkops.errors import InputErrors
     from sparkops.recipes.findings import Warned
 
@@ -77,7 +76,10 @@ def validate(given: Globals, names: tuple[str, ...]) -> int:
     for name, all_ in found.items():
         click.echo(f"{name}: {'wrong' if any(one in errors for one in all_) else 'ok'}")
     for warning in (one for all_ in found.values() for one in all_ if isinstance(one, Warned)):
-        shown(warning, "warning", "yellow")
+        place = f"{warning.where}: " if warning.where else ""
+        click.echo(f"{click.style('warning:', fg='yellow', bold=True)} {place}{warning.message}", err=True)
+        if warning.hint:
+            click.echo(f"  {warning.hint}", err=True)
     if errors:
         raise InputErrors(list(errors))
     return 0

@@ -26,13 +26,14 @@ def listeners(port: int, proc: str = "/proc") -> list[dict[str, Any]]:
     for table in ("tcp", "tcp6"):
         sockets.update(listening(read(f"{proc}/net/{table}"), port))
     owners = holders(set(sockets), proc) if sockets else {}
-    found = []
+    found: list[dict[str, Any]] = []
     for inode, address in sockets.items():
-        for pid in sorted(owners.get(inode, ())) or [None]:
-            known = pid is not None
-            command = read(f"{proc}/{pid}/cmdline").replace("\0", " ").strip()[:COMMAND_LENGTH] if known else ""
-            unit = unit_of(read(f"{proc}/{pid}/cgroup")) if known else ""
+        for pid in sorted(owners.get(inode, ())):
+            command = read(f"{proc}/{pid}/cmdline").replace("\0", " ").strip()[:COMMAND_LENGTH]
+            unit = unit_of(read(f"{proc}/{pid}/cgroup"))
             found.append({"address": address, "pid": pid, "command": command, "unit": unit})
+        if inode not in owners:
+            found.append({"address": address, "pid": None, "command": "", "unit": ""})
     return found
 
 

@@ -9,9 +9,9 @@ _MAKERS = ("ok", "changed", "skipped", "unknown")
 
 
 def result_keys(tree: ast.Module) -> list[str]:
-    """The keys that `Outcome.ok(...)` and its kind, `Failure(...)` and `Acted(result={...})` are given, in order.
+    """The keys that `Outcome.ok(...)` and its kind, `Failure(...)` and the result of `Acted(...)` are given, in order.
 
-    Those in a mapping that is spread into them (`**said`) count when it is written out in this file.
+    Those in a mapping by name (`**said`) count when it is written out in this file.
     """
     keys: list[str] = []
     spread: list[str] = []
@@ -19,7 +19,9 @@ def result_keys(tree: ast.Module) -> list[str]:
         if not (isinstance(call, ast.Call) and _makes_a_result(call.func)):
             continue
         if _is(call.func, "Acted"):
-            keys += _literal(next((one.value for one in call.keywords if one.arg == "result"), None))
+            given = next((one.value for one in call.keywords if one.arg == "result"), (*call.args, None, None, None)[2])
+            keys += _literal(given)
+            spread += [given.id] if isinstance(given, ast.Name) else []
             continue
         keys += [keyword.arg for keyword in call.keywords if keyword.arg]
         spread += [

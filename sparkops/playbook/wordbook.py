@@ -99,7 +99,7 @@ WORDS: dict[str, Word] = {
     "environment": Word("Environment variables of what the task runs on the node.", _ENVIRONMENT),
     "failed_when": Word("When the task counts as failed, whatever the module says.", _CONDITIONS),
     "gather_facts": Word("Whether facts of the hosts are gathered before the first task; true without it.", _BOOL),
-    "handlers": Word("Tasks that run after a section, once, if a task that changed something notified them.", _HANDLERS),
+    "handlers": Word("Tasks that run once, after a section, if one that changed something notified them.", _HANDLERS),
     "hosts": Word("The pattern of the hosts that the play is for.", _TEXTS),
     "ignore_errors": Word("Whether to go on when the task fails.", _BOOL),
     "import_playbook": Word("The plays of another file, read before the run; its name may have -e's variables.", _TEXT),

@@ -20,5 +20,7 @@ def field_comments(source: str, name: str) -> dict[str, str]:
             if not earlier.strip().startswith("#"):
                 break
             above.insert(0, earlier.strip().lstrip("# "))
-        found[node.target.id] = line.partition("#")[2].strip() or " ".join(above)
+        behind = line.partition("#")[2].strip()
+        # `fmt: skip` and its kind speak to tools.
+        found[node.target.id] = " ".join(above) if not behind or behind.startswith(("fmt:", "noqa")) else behind
     return {field: comment for field, comment in found.items() if comment}

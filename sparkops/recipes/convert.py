@@ -49,7 +49,7 @@ def refused(error: msgspec.ValidationError, document: Any, schema: type[msgspec.
         struct = struct_at(schema, steps)
         known = list(fields(struct)) if struct else []
         hint = did_you_mean(unknown[1], known, f"there are: {', '.join(known)}")
-    if message.startswith("Expected `str`") and container is not None:
+    if re.match(r"Expected `str\b", message) and container is not None:
         written = yaml.original(container, key)
         hint = f'quote it: "{written}"' if written else None
     where: Position | str = place or str(path)

@@ -28,7 +28,7 @@ def findings(catalogue: Catalogue, loaded: Loaded) -> list[InputError]:
         *_args(recipe, document.get("args")),
         *_listening(recipe, document),
         *(_at(document, *one) for one in figures(recipe)),
-        *_stale(document),
+        *_stale(document, str(loaded.path)),
     ]
 
 
@@ -62,7 +62,7 @@ def _args(recipe: Recipe, written: Any) -> Iterator[InputError]:
         where = yaml.position(written, index)
         flag, equals, value = word.partition("=")
         if not _is_flag(word):
-            if index == 0 or "=" in recipe.args[index - 1] and _is_flag(recipe.args[index - 1]):
+            if index == 0 or ("=" in recipe.args[index - 1] and _is_flag(recipe.args[index - 1])):
                 yield InputError(f"{word!r} follows no flag; vllm would take it for a model", where=where)
             continue
         following = recipe.args[index + 1] if index + 1 < len(recipe.args) else ""
@@ -105,13 +105,13 @@ def _listening(recipe: Recipe, document: Any) -> Iterator[InputError]:
         yield Warned(message, where=yaml.position(document, "host"), hint=hint)
 
 
-def _stale(document: Any) -> Iterator[InputError]:
-    """Figures of the recipe that this one extends, which no longer hold for it."""
+def _stale(document: Any, file: str) -> Iterator[InputError]:
+    """Figures of the recipe that the one in `file` extends, which no longer hold for it."""
     expect = document.get("expect")
     expected = yaml.position(expect, "kv_cache_tokens") if expect and expect.get("kv_cache_tokens") else None
     for field in ("kv_cache_memory_bytes", "max_model_len", "args"):
         where = yaml.position(document, field) if field in document else None
-        if where and expected and where.file != expected.file:
+        if where and expected and where.file == file != expected.file:
             hint = "say what you expect: `expect: {kv_cache_tokens: N, concurrency: X}`, or null for both"
             message = f"expect.kv_cache_tokens ({expect['kv_cache_tokens']}) is that of another {field}"
             yield Warned(message, where=where, hint=hint)

@@ -40,7 +40,7 @@ class Flags:
                 if why is None:
                     self.args += [flag, *words]
                 elif why:
-                    self.left_out.append((flag, " ".join(words), why))
+                    self.left_out.append((flag, "..." if flag == "--api-key" else " ".join(words), why))
 
     def _taken(self, flag: str, words: list[str]) -> bool:
         """Whether the flag is a field of ours; the value is kept."""

@@ -11,8 +11,10 @@ from typing import Any
 
 from sparkops.errors import InputError, Position
 
-# What a shell would do more than pass words on.
-SHELL = re.compile(r"\$\(|\$\{?[A-Za-z_]|`|&&|\|\||^[;|&<>]|;$")
+# What a shell would do more than pass words on: in single quotes nothing, in double quotes it expands.
+PIECES = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|[^'"]+""")
+EXPANDS = re.compile(r"(?<!\\)(\$[A-Za-z_{(]\w*|`)")
+OPERATES = re.compile(r"[;|&<>]+")
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 FLAG = re.compile(r"--?[A-Za-z]")
 
@@ -83,10 +85,11 @@ def _words(line: str, where: Position | None) -> list[str]:
         words = shlex.split(line)
     except ValueError as error:
         raise InputError(f"the command cannot be read: {error}", where=where) from None
-    # Judged as written: inside single quotes a dollar is a dollar.
-    for one in shlex.shlex(line, posix=False, punctuation_chars=";|&<>") if SHELL.search(line) else ():
-        if not one.startswith("'") and SHELL.search(one):
-            raise _script(f"it has {one!r}", where)
+    for piece in PIECES.findall(line):
+        expands = None if piece.startswith("'") else EXPANDS.search(piece)
+        found = expands or (None if piece[0] in "'\"" else OPERATES.search(piece))
+        if found:
+            raise _script(f"it has {found[0]}", where)
     return words
 
 

@@ -71,8 +71,10 @@ def translate(
     name and max_model_len: for files that give none. Raises InputError: it is no such recipe, needs more than one
     node, or serves with another engine than vLLM.
     """
-    if not isinstance(document, dict) or "model" not in document and "command" not in document:
-        raise InputError("this is no recipe of spark-vllm-docker or sparkrun", where=yaml.position(document) or str(file))
+    if not isinstance(document, dict) or ("model" not in document and "command" not in document):
+        raise InputError(
+            "this is no recipe of spark-vllm-docker or sparkrun", where=yaml.position(document) or str(file)
+        )
     _one_node_of_vllm(document)
     left: list[LeftOut] = [
         _left(document, key, REASONS.get(key, OTHERWISE))
@@ -138,7 +140,10 @@ def _line(document: Mapping[str, Any], left: list[LeftOut]) -> tuple[serve_line.
         return serve_line.ServeLine(None, {}, _from_defaults(defaults)), yaml.position(document, "defaults")
     used: set[str] = set()
     values = {**defaults, "model": document.get("model", "{model}")}
-    values = {key: serve_line.filled(value, values, used) if isinstance(value, str) else value for key, value in values.items()}
+    values = {
+        key: serve_line.filled(value, values, used) if isinstance(value, str) else value
+        for key, value in values.items()
+    }
     where = yaml.position(document, "command")
     command = serve_line.filled(template, values, used)
     left += [_left(defaults, key, "the command does not use it") for key in defaults if key not in used]
@@ -158,7 +163,8 @@ def _from_defaults(defaults: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
 def _source(model: str) -> dict[str, str]:
     """model and model_source: an absolute path holds the weights already."""
     if model.startswith("/"):
-        return {"model": model.rstrip("/").rsplit("/", 1)[-1], "model_source": model}
+        path = model.rstrip("/")
+        return {"model": path.rsplit("/", 1)[-1], "model_source": path}
     return {"model": model, "model_source": f"hf:{model}"}
 
 

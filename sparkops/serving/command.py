@@ -49,9 +49,9 @@ def serve_environment(recipe: Recipe, place: Place) -> dict[str, str]:
 
 def shell_line(argv: list[str]) -> str:
     """The command as a release's `run` has it: --host and --port, then one flag with its value a line."""
-    program, verb, model, *rest = map(_quoted, argv)
-    text = f"exec {program} {verb} {model} \\\n  {' '.join(rest[:4])}"
-    return text + "".join(f" \\\n  {word}" if word.startswith("-") else f" {word}" for word in rest[4:])
+    program, verb, model, *where = map(_quoted, argv[:7])
+    text = f"exec {program} {verb} {model} \\\n  {' '.join(where)}"
+    return text + "".join((" \\\n  " if word.startswith("-") else " ") + shlex.quote(word) for word in argv[7:])
 
 
 def env_lines(variables: Mapping[str, str]) -> list[str]:
@@ -81,7 +81,7 @@ def serve_args(recipe: Recipe) -> list[str]:
 def environment(recipe: Recipe) -> dict[str, str]:
     """The server's environment but for PATH, which is the node's (templates/env.j2).
 
-    The engine gives up on its core after VLLM_ENGINE_READY_TIMEOUT_S (600): here that is the recipe's `expect.ready_within`.
+    The engine gives up on its core after VLLM_ENGINE_READY_TIMEOUT_S (600): here that is `expect.ready_within`.
     """
     return {
         **DEFAULTS,

@@ -134,6 +134,12 @@ class Evidence(Struct, frozen=True):
         """What a start must show, by the recipe."""
         return dict(self.recipe.get("expect") or {})
 
+    @property
+    def ready_within(self) -> float | None:
+        """Seconds that a start may take, by the recipe."""
+        within = self.expected.get("ready_within")
+        return float(within) if within else None
+
     def number(self, name: str) -> int:
         """A numeric property of the unit; 0 when it has none."""
         value = self.properties.get(name, "")

@@ -21,6 +21,8 @@ KV_TOKENS = re.compile(r"GPU KV cache size: ([\d,]+) tokens")
 LOADED = re.compile(r"Loading weights took ([\d.]+) seconds")
 BACKEND = re.compile(r"MoE backend out of")
 KILLED = re.compile(r"Killed process (\d+)")
+# templates/guard.j2
+WENT_BACK = re.compile(r"^release \d+ was never confirmed: back to \d+")
 PID = re.compile(r"pid=(\d+)")
 
 
@@ -176,13 +178,19 @@ def silent(seen: Evidence) -> Sign | None:
 
 
 def overdue(seen: Evidence) -> Sign | None:
-    limit = float(seen.recipe.get("ready_within") or 0)
+    limit = seen.ready_within
     if not limit or not seen.running or seen.http.health == 200 or (seen.uptime or 0) <= limit:
         return None
     if any(READY in line for line in seen.journal.run):
         return None
     last = seen.journal.run[-1] if seen.journal.run else "(nothing)"
     return Sign([last], {"last_line": last})
+
+
+def went_back(seen: Evidence) -> Sign | None:
+    """The guard of a release on trial has gone back to the last confirmed one."""
+    said = [line for line in (*seen.journal.before, *seen.journal.run) if WENT_BACK.search(line)]
+    return Sign(said[-1:], {"said": said[-1]}) if said else None
 
 
 def lines_missing(seen: Evidence) -> Sign | None:
@@ -223,12 +231,12 @@ def last_match(pattern: re.Pattern[str], lines: list[str]) -> tuple[str, re.Matc
 
 
 def disk_full(seen: Evidence) -> Sign | None:
-    full = [
-        f"{disk.name} {disk.path}: {disk.free / GIB:.2f} GiB and {disk.inodes if disk.inodes is not None else 'any'} inodes free"
-        for disk in seen.disks
-        if disk.free is not None
-        and (disk.free < FULL_BYTES or (disk.inodes is not None and disk.inodes < FULL_INODES))
-    ]
+    full = []
+    for disk in seen.disks:
+        if disk.free is not None and disk.free < FULL_BYTES:
+            full.append(f"{disk.name} {disk.path}: {disk.free / GIB:.2f} GiB free")
+        elif disk.inodes is not None and disk.inodes < FULL_INODES:
+            full.append(f"{disk.name} {disk.path}: {disk.inodes} inodes free")
     return Sign(full) if full else None
 
 
@@ -265,13 +273,24 @@ def minimum_driver(seen: Evidence) -> int:
 
 def checkpoint_problem(*words: str) -> Look:
     """A look at whether the checkpoint has a problem with one of these words."""
+    return checkpoint_problems(lambda problem: any(word in problem for word in words))
+
+
+def checkpoint_problems(wanted: Callable[[str], bool]) -> Look:
+    """A look at whether the checkpoint has such a problem."""
 
     def look(seen: Evidence) -> Sign | None:
-        found = [one for one in (seen.checkpoint.problems if seen.checkpoint else []) if any(word in one for word in words)]
-        path = seen.checkpoint.path if seen.checkpoint else ""
-        return Sign(found, {"reason": found[0], "path": path}) if found else None
+        if seen.checkpoint is None:
+            return None
+        found = [problem for problem in seen.checkpoint.problems if wanted(problem)]
+        return Sign(found, {"reason": found[0], "path": seen.checkpoint.path}) if found else None
 
     return look
+
+
+def damaged(problem: str) -> bool:
+    """Whether a problem is of a file that is there and can be read."""
+    return not problem.endswith(("is missing", "Permission denied", "No such file or directory", "*.safetensors file"))
 
 
 def checkpoint_gone(seen: Evidence) -> Sign | None:
@@ -323,10 +342,10 @@ def _looks() -> Iterator[tuple[str, Look]]:
         *(ended_clean, oom_killed, port_taken, frozen, no_token, unhealthy, wrong_model, wrong_length, key_refused),
         *(silent, overdue, lines_missing, kv_differs, slow_load, disk_full, thin_memory, driver_mismatch),
         *(driver_absent, driver_too_old, checkpoint_gone, wrong_revision, language_model_only, strict, clock_off),
-        reboot_pending,
+        *(reboot_pending, went_back),
     ):
         yield look.__name__, look
-    yield "checkpoint_damaged", checkpoint_problem("truncated", "longer than", "not a safetensors")
+    yield "checkpoint_damaged", checkpoint_problems(damaged)
     yield "shard_missing", checkpoint_problem(".safetensors is missing", "no *.safetensors")
     yield "config_missing", checkpoint_problem("config.json is missing")
     yield "checkpoint_unreadable", checkpoint_problem("Permission denied")

@@ -8,6 +8,7 @@ import pytest
 
 from sparkops.cli.main import main
 from sparkops.playbook import modules
+from sparkops.playbook.wordbook import WORDS
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -19,10 +20,14 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 
 def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "doc")
-    assert code == 0 and [line.split()[0] for line in out.splitlines()] == list(modules.names())
+    found, meanings = (part.splitlines()[1:] for part in out.split("\n\n"))
+    assert code == 0 and [line.split()[0] for line in found] == list(modules.names())
+    assert [line.split()[0] for line in meanings] == list(WORDS)
     assert "Purge a tree's pages from the page cache." in out
     _, out, _ = run(capsys, "doc", "--json")
-    assert list(json.loads(out)) == list(modules.names())
+    assert {key: list(value) for key, value in json.loads(out).items()} == {
+        "modules": list(modules.names()), "words": list(WORDS),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["page_cache", "ansible.builtin.page_cache"])
@@ -37,6 +42,19 @@ def test_a_manual_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "--json", "doc", "stat")
     found = json.loads(out)
     assert found["name"] == "stat" and found["arguments"][0]["required"] is True
+
+
+def test_a_manual_of_an_action(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "doc", "set_fact")
+    assert "Done by the controller" in out and "Any other name is taken too." in out
+
+
+def test_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "doc", "until")
+    assert code == 0 and out.startswith("until: Run the task again until this holds")
+    assert "Takes: a condition" in out and "Word of: task, handler" in out
+    _, out, _ = run(capsys, "--json", "doc", "import_tasks")
+    assert json.loads(out)["word_of"] == ["import_tasks"]
 
 
 def test_an_unknown_module(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,9 +12,8 @@ import yaml
 
 from sparkops.cli.schema import KINDS, document
 from sparkops.inventory.yaml_source import WORDS as GROUP_WORDS
-from sparkops.playbook import modules, words
+from sparkops.playbook import modules
 from sparkops.playbook.manual import manual
-from sparkops.playbook.schema import WORDS
 
 ROOT = Path(__file__).parents[2]
 RECIPES = ROOT / "sparkops" / "recipes"
@@ -70,8 +69,7 @@ def test_every_module_example_is_right(name: str) -> None:
     )
 
 
-def test_every_word_of_the_parser_has_a_type() -> None:
-    assert WORDS.keys() >= (words.TASK | words.HANDLER | words.PLAY)
+def test_the_words_of_groups() -> None:
     assert GROUP_WORDS == ("hosts", "vars", "children")
 
 
@@ -90,6 +88,26 @@ TASK = "- hosts: all\n  tasks:\n    - {}\n"
         "{command: {argv: [a, 1]}, when: [a, true], tags: [x], register: out, become: '{{ b }}'}",
         "{apt: {name: a}, loop: '{{ l }}', changed_when: false, no_log: true}",
         "apt: {name: [a, b], update-cache: yes, cache_valid_time: '60'}",
+        "file: path=/x state=directory",
+        "{block: [{command: x}], rescue: [{fail: null}], always: [{block: [{command: y}]}], when: a, name: b}",
+        "import_tasks: x.yml",
+        "{ansible.builtin.import_tasks: {file: x.yml}, when: a, tags: a, vars: {b: 1}}",
+        "{include_tasks: '{{ x }}.yml', loop: [1], loop_control: {loop_var: n, label: '{{ n }}', pause: 1}}",
+        "{ansible.builtin.include_tasks: {file: x.yml}, when: a}",
+        "{command: x, until: a.rc == 0, retries: 5, delay: '{{ d }}', register: a}",
+        "{command: x, with_items: [[1], 2], environment: {A: b}, run_once: true, delegate_to: localhost, timeout: 5}",
+        "{command: x, with_dict: {a: 1}}",
+        "{command: x, with_subelements: [[], k]}",
+        "{command: x, with_sequence: count=3}",
+        "{command: x, with_first_found: [a, {files: [b], skip: true}]}",
+        "meta: flush_handlers",
+        "assert: {that: [a, true, b is defined], msg: no}",
+        "assert: {that: a == b}",
+        "set_fact: {anything: [1], cacheable: yes}",
+        "set_fact: a=1",
+        "{debug: {var: a.b}, check_mode: no, ignore_errors: '{{ x }}'}",
+        "include_vars: x.yml",
+        "pause: {minutes: 1}",
     ],
 )
 def test_tasks_that_are_right(task: str) -> None:
@@ -115,10 +133,49 @@ def test_tasks_that_are_right(task: str) -> None:
         TASK.format("apt: {name: x, cache_valid_time: soon}"),
         TASK.format("{command: x, register: 1x}"),
         TASK.format("{command: x, when: 5}"),
+        TASK.format("{block: [{commnd: x}]}"),
+        TASK.format("{block: [{command: x}], rescu: []}"),
+        TASK.format("{block: [{command: x}], always: [{fil: null}]}"),
+        TASK.format("{block: [{command: x}], loop: [1]}"),
+        TASK.format("{rescue: [{command: x}]}"),
+        TASK.format("{import_tasks: x.yml, loop: [1]}"),
+        TASK.format("{import_tasks: {name: x.yml}}"),
+        TASK.format("{include_tasks: x.yml, register: a}"),
+        TASK.format("{include_tasks: x.yml, command: a}"),
+        TASK.format("{command: x, listen: a}"),
+        TASK.format("{command: x, with_flattened: [1]}"),
+        TASK.format("{command: x, loop: a}"),
+        TASK.format("{command: x, loop_control: {loopvar: a}}"),
+        TASK.format("{command: x, retries: many}"),
+        TASK.format("meta: flush_handler"),
+        TASK.format("assert: {that: [5]}"),
+        TASK.format("assert: {msg: no}"),
+        TASK.format("fail: {message: no}"),
+        "- {hosts: all, roles: [a]}\n",
+        "- {hosts: all, serial: true}\n",
+        "- {hosts: all, max_fail_percentage: many}\n",
+        "- {hosts: all, pre_tasks: [{fil: null}]}\n",
+        "- {hosts: all, handlers: [{command: x, lissen: a}]}\n",
+        "- {import_playbook: x.yml, hosts: all}\n",
+        "- import_playbook: [x.yml]\n",
     ],
 )
 def test_playbooks_that_are_wrong(text: str) -> None:
     assert wrong("playbook", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- {import_playbook: x.yml, when: a, vars: {b: 1}, tags: [c]}\n",
+        "- ansible.builtin.import_playbook: x.yml\n",
+        "- {hosts: [a, b], pre_tasks: [{command: x}], post_tasks: [{command: y}], vars_files: [a, [b, c]]}\n",
+        "- {hosts: all, serial: [1, '50%'], max_fail_percentage: 30, any_errors_fatal: true, gather_facts: no}\n",
+        "- {hosts: all, handlers: [{command: x, listen: a}, {block: [{command: y}]}, {import_tasks: h.yml}]}\n",
+    ],
+)
+def test_plays_that_are_right(text: str) -> None:
+    assert not wrong("playbook", text)
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,14 @@ def test_a_name_is_never_a_path(name: str) -> None:
         ("args: []", "env: {VLLM_API_KEY: x}", "x}", "an API key does not belong"),
         ("args: []", "patches: [{name: x, when: maybe}]", "maybe", "maybe"),
         ("  driver: 580", "  driver: yes", "yes", "got `bool`"),
+        ("args: []", "env: {PATH: /x}", "/x}", "PATH does not belong"),
+        ("model_source: hf:Qwen/Qwen3.6-35B-A3B-FP8", "model_source: Q/3.6", "Q/3.6", "no place that a checkpoint can come from"),
+        ("port: 8000", "host: a b", "a b", "regex"),
+        ("port: 8000", "strict: maybe", "maybe", "expected `bool`"),
+        ("port: 8000", "model_revision: 1.10", "1.10", "expected `str | null`"),
+        ("port: 8000", "golden: {prompt: x}", "{", "missing required field `answer`"),
+        ("  ready_within: 900", "  ready_within: 0", "0", ">= 1"),
+        ("  backend: Using", "  beckend: Using", "beckend", "unknown field `beckend`"),
         ("name: fp8", "name: fp9", "fp9", "'fp9'"),
         ("engine: vllm-0.24.0", "engine: ../x", "../x", "regex"),
     ],
@@ -104,6 +112,34 @@ def test_errors_have_a_place(tmp_path: Path, old: str, new: str, at: str, messag
     before = text[: text.index(new) + new.index(at)]
     place = Position(str(path), before.count("\n") + 1, len(before) - before.rfind("\n"))
     assert caught.value.where == place
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "near"),
+    [
+        ("port: 8000", "prot: 8000", "did you mean 'port'?"),
+        ("  backend: Using", "  beckend: Using", "did you mean 'backend'?"),
+        ("{metric: decode,", "{metrics: decode,", "did you mean 'metric'?"),
+        ("  driver: 580", "  zzz: 580", "there are: driver, disk_gb, memory_gib"),
+    ],
+)
+def test_a_near_field_is_named(tmp_path: Path, old: str, new: str, near: str) -> None:
+    assert old in SHIPPED_RECIPE
+    written(tmp_path, "recipes", "fp8", SHIPPED_RECIPE.replace(old, new, 1))
+    with pytest.raises(InputError) as caught:
+        Catalogue([tmp_path]).recipe("fp8")
+    assert caught.value.hint == near
+
+
+def test_a_recipe_need_not_know_its_checkpoint(tmp_path: Path) -> None:
+    text = (
+        "name: x\ndescription: d\nmodel: O/M\nmodel_source: hf:O/M\nserved_model_name: m\nengine: vllm-0.24.0\n"
+        "max_model_len: 4096\ngpu_memory_utilization: 0.5\n"
+    )
+    written(tmp_path, "recipes", "x", text)
+    recipe = Catalogue([tmp_path]).recipe("x")
+    assert (recipe.host, recipe.port, recipe.strict, recipe.golden) == ("127.0.0.1", 8000, False, None)
+    assert (recipe.requires.driver, recipe.expect.ready_within, recipe.checkpoint) == (580, 900, None)
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:

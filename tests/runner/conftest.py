@@ -85,7 +85,7 @@ def play(tmp_path: Path) -> Play:
         options.setdefault("lease", len(hosts) == 1)
         files = Files(lambda _: [], _no_patch)
         found = load([str(inventory)])
-        prepared = Run(plays, Target(found), Options(**options), ran.events.append, files, connect or local)
+        prepared = Run(plays, Target(found), Options(**options), ran.events.append, files, connect or local, [tmp_path])
         try:
             prepared.check()
         except InputErrors as several:

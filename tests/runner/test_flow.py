@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,6 +118,48 @@ def test_loops(play: Play) -> None:
     assert ran.results("dict")["results"][0]["msg"] == "k=v"
     assert [one.get("skipped", False) for one in ran.results("some")["results"]] == [False, True, False]
     assert ran.states()["none"] == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("loop", "items"),
+    [
+        ("with_items: '{{ several }}'", ["a", "b"]),
+        ("with_items: [1, [2, [3]]]", [1, 2, [3]]),
+        ("with_items: {k: v}", [{"k": "v"}]),
+        ("with_list: [1, [2]]", [1, [2]]),
+        ("with_indexed_items: '{{ several }}'", [[0, "a"], [1, "b"]]),
+        ("with_nested: [[1, 2], '{{ several }}']", [[1, "a"], [1, "b"], [2, "a"], [2, "b"]]),
+        ("with_together: ['{{ several }}', [1]]", [["a", 1], ["b", None]]),
+        ("with_sequence: start=1 end={{ last }} format=n%02d", ["n01", "n02"]),
+        ("with_subelements: ['{{ users }}', keys]", [[{"name": "u"}, "k1"], [{"name": "u"}, "k2"]]),
+        ("with_file: [note.txt, '{{ several[0] }}.txt']", ["hello", "last"]),
+        ("with_fileglob: '*.txt'", ["files/note.txt"]),
+        ("with_fileglob: ['none/*', '*.none']", []),
+        ("with_first_found: [none.txt, note.txt]", ["files/note.txt"]),
+        ("with_first_found: [{files: [none.txt], skip: true}]", []),
+    ],
+)
+def test_lookups_as_loops(play: Play, tmp_path: Path, loop: str, items: list[Any]) -> None:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files/note.txt").write_text("hello\n")
+    (tmp_path / "a.txt").write_text("last\n")
+    (tmp_path / "files/a.md").write_text("")
+    ran = play(
+        f"""
+        - hosts: all
+          gather_facts: false
+          vars: {{several: [a, b], last: 2, users: [{{name: u, keys: [k1, k2]}}]}}
+          tasks:
+            - name: t
+              debug: {{msg: "{{{{ item }}}}"}}
+              {loop}
+        """
+    )
+    assert ran.code == 0
+    said = [one["msg"] for one in ran.results("t")["results"]]
+    assert said == [
+        str(tmp_path / item) if loop.startswith(("with_fileglob", "with_first")) else item for item in items
+    ]
 
 
 def test_until_tries_again(play: Play, tmp_path: Path) -> None:

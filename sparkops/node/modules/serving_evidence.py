@@ -31,7 +31,6 @@ PROPERTIES = (
     *("LoadState", "ActiveState", "SubState", "UnitFileState", "FragmentPath", "Result", "NRestarts", "MainPID"),
     *("ExecMainCode", "ExecMainStatus", "ExecMainStartTimestampMonotonic", "StartLimitBurst", "User"),
 )
-INDEX = "model.safetensors.index.json"
 # In the kernel's log, words of memory and of the GPU; and how many lines of them are told.
 KERNEL_WORDS = ("NVRM", "NV_ERR", "nvidia", "Out of memory", "oom-kill", "oom_reaper", "I/O error", "EXT4-fs error")
 KERNEL_LINES = 60
@@ -42,24 +41,23 @@ ANYWHERE = ("0.0.0.0", "::", "")
 
 
 class Args(Arguments):
-    """home: sparkops_home. host, port: used when there is no release that says. unit: sparkops-SERVICE.
-
-    interval: seconds between two looks at the counters. ask: whether an idle server is asked for one token.
-    """
-
-    service: str
-    home: Path
-    models_dir: Path
+    service: str  # the service's name
+    home: Path  # sparkops_home
+    models_dir: Path  # where checkpoints are
     scope: Literal["system", "user"] = "system"
-    unit: str = ""
-    host: str = "127.0.0.1"
-    port: int = 8000
-    interval: float = 1.5
-    ask: bool = True
+    unit: str | None = None  # the unit's name; sparkops-SERVICE when left out
+    host: str = "127.0.0.1"  # where the copy listens, if its release does not say
+    port: int = 8000  # likewise
+    interval: float = 1.5  # seconds between two looks at the counters
+    ask: bool = True  # ask an idle server for one token
 
 
 def apply(args: Args, node: Node) -> Outcome:
-    """Result: the fields of sparkops.serving.evidence.Evidence."""
+    """Always ok. The fields are those of sparkops.serving.evidence.Evidence.
+
+    Result: service, unit, scope, host, port, properties, uptime, linger, release, journal, kernel, listeners, memory,
+    disks, driver, clock, reboot_required, checkpoint, http.
+    """
     current = os.path.join(args.home, "releases", args.service, "current")
     release = released(current)
     words = release["words"]
@@ -69,24 +67,35 @@ def apply(args: Args, node: Node) -> Outcome:
     shown = systemd.properties(manager.call("show", "-p", ",".join(PROPERTIES), "--", unit).out)
     started = systemd.started_at(shown)
     env = read(os.path.join(current, "env"))
-    found = {
-        **{"service": args.service, "unit": unit, "scope": args.scope, "host": host, "port": port},
-        **{"properties": shown, "uptime": uptime(shown), "linger": lingering(args.scope), "release": release},
+    url = f"http://{address('127.0.0.1' if host in ANYWHERE else host)}:{port}"
+    found: dict[str, Any] = {
+        "service": args.service,
+        "unit": unit,
+        "scope": args.scope,
+        "host": host,
+        "port": port,
+        "properties": shown,
+        "uptime": uptime(shown),
+        "linger": lingering(args.scope),
+        "release": release,
         "journal": logged(manager, unit, started),
         "kernel": kernel(node),
-        "listeners": [
-            {**one, "ours": ours(one, unit, systemd.number(shown, "MainPID"))} for one in listeners.listeners(port)
-        ],
+        "listeners": holders(port, unit, systemd.number(shown, "MainPID")),
         "memory": memory(),
         "disks": [disk("models_dir", args.models_dir), disk("sparkops_home", args.home)],
         "driver": driver(node),
         "clock": clock(node),
         "reboot_required": os.path.exists("/run/reboot-required"),
         "checkpoint": checkpoint(words[words.index("serve") + 1]) if "serve" in words[:-1] else None,
-        **asked("127.0.0.1" if host in ANYWHERE else host, port, env, args, node),
+        "http": asked(url, env, args, node),
     }
-    said: dict[str, Any] = hide(found, secret(env))
-    return Outcome.ok(f"{unit} is {shown.get('ActiveState', 'unknown')}", **said)
+    found = hide(found, secret(env))
+    return Outcome.ok(f"{unit} is {shown.get('ActiveState', 'unknown')}", **found)
+
+
+def address(host: str) -> str:
+    """A host as URLs write it."""
+    return f"[{host}]" if ":" in host else host
 
 
 def released(current: str) -> dict[str, Any]:
@@ -162,10 +171,13 @@ def kernel(node: Node) -> list[str] | None:
     return [line for line in text.splitlines() if any(word in line for word in KERNEL_WORDS)][-KERNEL_LINES:]
 
 
-def ours(listener: dict[str, Any], unit: str, main: int) -> bool:
-    """Whether a listener is of the unit."""
-    pid = listener["pid"]
-    return listener["unit"] == unit or (pid is not None and main > 0 and main in listeners.ancestors(pid))
+def holders(port: int, unit: str, main: int) -> list[dict[str, Any]]:
+    """The listeners on the port, each with whether it is of the unit (whose main process is `main`)."""
+    found = listeners.listeners(port)
+    for one in found:
+        pid = one["pid"]
+        one["ours"] = one["unit"] == unit or (pid is not None and main > 0 and main in listeners.ancestors(pid))
+    return found
 
 
 def memory() -> dict[str, int]:
@@ -213,6 +225,7 @@ def clock(node: Node) -> dict[str, Any]:
 def checkpoint(path: str) -> dict[str, Any]:
     """What is wrong with a checkpoint, how many tensors it has, and the revision it was fetched at (None: unknown)."""
     from sparkops.node import safetensors
+    from sparkops.node.checkpoint import INDEX
 
     problems, names = [], []
     try:
@@ -226,8 +239,9 @@ def checkpoint(path: str) -> dict[str, Any]:
     for name in weights:
         full = os.path.join(path, name)
         try:
-            safetensors.check_whole(full)
-            names += [tensor for tensor in safetensors.read_header(full)[0] if tensor != "__metadata__"]
+            header, length = safetensors.read_header(full)
+            safetensors.check_size(header, length, os.path.getsize(full))
+            names += [tensor for tensor in header if tensor != safetensors.METADATA]
         except safetensors.BadFile as bad:
             problems.append(f"{name}: {bad}")
         except OSError as error:
@@ -253,16 +267,16 @@ def revision(path: str) -> str | None:
     return noted.partition("\n")[0].strip() or None
 
 
-def asked(host: str, port: int, env: str, args: Args, node: Node) -> dict[str, Any]:
+def asked(url: str, env: str, args: Args, node: Node) -> dict[str, Any]:
     """What the server says: health, models, metrics, token."""
     from sparkops.node import serving_probe
 
-    server = serving_probe.Server(f"http://{f'[{host}]' if ':' in host else host}:{port}", secret(env), node)
+    server = serving_probe.Server(url, secret(env), node)
     silent: dict[str, Any] = {"health": None, "error": "", "models": None, "metrics": [], "token": None}
     try:
         status, _ = server.ask("/health", None, QUICK)
     except serving_probe.NotYet as problem:
-        return {"http": {**silent, "error": str(problem)}}
+        return {**silent, "error": str(problem)}
     found = {**silent, "health": status}
     try:
         status, content = server.ask("/v1/models", None, QUICK)
@@ -274,7 +288,7 @@ def asked(host: str, port: int, env: str, args: Args, node: Node) -> dict[str, A
             found["token"] = token(server, next(iter(found["models"])))
     except serving_probe.NotYet as problem:
         found["error"] = str(problem)
-    return {"http": found}
+    return found
 
 
 def counters(server: Server, interval: float, node: Node) -> list[dict[str, float]]:
