@@ -42,7 +42,13 @@ def list_(given: Globals) -> int:
 
 @engine.command()
 @click.argument("name")
-@click.option("--architecture", "machines", metavar="ARCH", multiple=True, help="aarch64, x86_64 (default: both).")
+@click.option(
+    "--architecture",
+    "machines",
+    type=click.Choice(["aarch64", "x86_64"]),
+    multiple=True,
+    help="Resolve for this (default: all that the engine has).",
+)
 @click.option("--python", metavar="X.Y", help="For this Python (default: the engine's, or 3.12).")
 @click.option("--exclude-newer", metavar="DATE", help="Only what was published before: 2026-07-28.")
 @click.option("--index-url", metavar="URL", default=INDEX, show_default=True, help="A simple index.")

@@ -107,6 +107,7 @@ def command(
         port or found.port,
     )
     argv, variables = serve_command(found, place), serve_environment(found, place)
+    _note_own_templates(given)
     if given.as_json:
         _print({"argv": argv, "environment": variables})
     else:
@@ -136,6 +137,18 @@ def import_(given: Globals, file: Path, name: str | None, engine: str, max_model
     for one in found.left_out:
         click.echo(f"{click.style('not mapped:', fg='yellow', bold=True)} {one}", err=True)
     return 0
+
+
+def _note_own_templates(given: Globals) -> None:
+    from sparkops.project.data import shipped
+    from sparkops.project.settings import Project
+
+    project = Project.find(given.directory, given.inventory)
+    for name in ("run.j2", "env.j2"):
+        file = project.find_file("templates", name)
+        if file.resolve().parent != shipped("templates").resolve():
+            warning = f"{file} is the project's own, and may write something else"
+            click.echo(f"{click.style('warning:', fg='yellow', bold=True)} {warning}", err=True)
 
 
 def _catalogue(given: Globals) -> Catalogue:

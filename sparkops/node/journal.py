@@ -23,18 +23,18 @@ class Run:
         self.lines: list[str] = []
 
 
-def runs(manager: Manager, unit: str, started: float) -> list[Run]:
+def runs(manager: Manager, unit: str, invocation: str) -> list[Run]:
     """The runs that the journal's end holds, oldest first; [] when this user may not read it or there is none.
 
-    started: when the present or last process started (seconds since 1970), 0.0 when not known.
+    invocation: systemd's InvocationID of the last run, "" when not known.
     """
     found = split(entries(read(manager, "-n", str(LINES), "-u", unit)))
-    if found and not found[-1].whole and started:
-        since = ("--since", f"@{started - 1:.0f}", "-g", START_LINES, "-n", str(KEPT), "-u", unit)
-        head = [message for _, message in entries(read(manager, *since))]
-        found[-1].lines = [line for line in head if line not in found[-1].lines] + found[-1].lines
-        # -g finds all of a run's start, so what it does not find was not logged.
-        found[-1].whole = bool(head)
+    if found and not found[-1].whole and invocation:
+        head = entries(read(manager, "-g", START_LINES, f"_SYSTEMD_INVOCATION_ID={invocation}"))
+        told = [message for _, message in head[:KEPT]]
+        found[-1].lines = told + [line for line in found[-1].lines if line not in told]
+        # It finds all of a start's lines, so those that are not there were not logged.
+        found[-1].whole = bool(told)
     return found
 
 

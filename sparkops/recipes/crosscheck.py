@@ -16,6 +16,8 @@ from sparkops.recipes.schema import Recipe
 
 # Flags that spread one copy over several GPUs; a Spark has one.
 SPREADING = {"--tensor-parallel-size", "-tp", "--pipeline-parallel-size", "-pp", "--data-parallel-size", "-dp"}
+# Flags that change how many tokens a KV pool holds.
+SIZING = {"--speculative-config", "--kv-cache-dtype", "--block-size"}
 JSON_FLAGS = {"--speculative-config", "--compilation-config", "--hf-overrides", "--override-generation-config"}
 
 
@@ -110,7 +112,8 @@ def _stale(document: Any, file: str) -> Iterator[InputError]:
     expect = document.get("expect")
     expected = yaml.position(expect, "kv_cache_tokens") if expect and expect.get("kv_cache_tokens") else None
     for field in ("kv_cache_memory_bytes", "max_model_len", "args"):
-        where = yaml.position(document, field) if field in document else None
+        sizes = field != "args" or SIZING & {word.partition("=")[0] for word in document.get("args", [])}
+        where = yaml.position(document, field) if sizes and field in document else None
         if where and expected and where.file == file != expected.file:
             hint = "say what you expect: `expect: {kv_cache_tokens: N, concurrency: X}`, or null for both"
             message = f"expect.kv_cache_tokens ({expect['kv_cache_tokens']}) is that of another {field}"

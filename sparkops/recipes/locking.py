@@ -35,16 +35,17 @@ class Resolution:
 
 @dataclass(frozen=True)
 class Written:
-    """A lock that was written: its packages, and those that differ from the lock before."""
+    """A lock that was written: its packages, and those that differ from the lock before (None: there was none)."""
 
     file: str
     machines: list[str]
     packages: int
-    differ: list[str]
+    differ: list[str] | None
 
     def __str__(self) -> str:
         about = f"{self.packages} packages for {', '.join(self.machines)}"
-        return "\n  ".join([f"{self.file}: {about}", *(self.differ or ["nothing differs from before"])])
+        nothing = [] if self.differ is None else ["nothing differs from before"]
+        return "\n  ".join([f"{self.file}: {about}", *(self.differ or nothing)])
 
 
 def lock_engine(
@@ -55,26 +56,25 @@ def lock_engine(
     machines: architectures; none: those of the engine, or both. Raises InputError: no such version, no uv, or
     an engine file in `folder` that names other locks.
     """
-    known = name in catalogue.names("engines")
-    engine = catalogue.engine(name) if known else _new(name)
-    machines = list(machines) or list(engine.locks) or list(MACHINES)
-    python = how.python or engine.python or PYTHON
+    engine = catalogue.engine(name) if name in catalogue.names("engines") else _new(name)
     own = folder / f"{name}.yml"
-    texts = {machine: resolve(engine, machine, python, how) for machine in machines}
+    _same_python(own, engine, how.python)
+    python = how.python or engine.python or PYTHON
+    before = {machine: Path(lock).read_text("utf-8") for machine, lock in engine.locks.items()}
+    chosen = list(machines) or list(engine.locks) or list(MACHINES)
+    if python != engine.python:
+        chosen += [machine for machine in engine.locks if machine not in chosen]
+    # The engine's other locks come along: this folder's engine hides the one that they belong to.
+    texts = {**before, **{machine: resolve(engine, machine, python, how) for machine in chosen}}
     files = _files(own, engine, texts)
-    before = {
-        machine: Path(engine.locks[machine]).read_text("utf-8") for machine in machines if machine in engine.locks
-    }
     folder.mkdir(parents=True, exist_ok=True)
     done = []
     for file in dict.fromkeys(files.values()):
-        its = [machine for machine in machines if files[machine] == file]
-        old = next((before[machine] for machine in its if machine in before), "")
-        text = texts[its[0]]
-        _write(folder / file, text)
-        done.append(
-            Written(str(folder / file), its, len(pins(text)), differences(pins(old), pins(text)) if old else [])
-        )
+        its = [machine for machine in texts if files[machine] == file]
+        _write(folder / file, texts[its[0]])
+        old = next((before[machine] for machine in its if machine in before), None)
+        differ = None if old is None else differences(pins(old), pins(texts[its[0]]))
+        done.append(Written(str(folder / file), its, len(pins(texts[its[0]])), differ))
     if not own.exists():
         _write(own, _engine_yaml(engine, python, files))
     return done
@@ -130,12 +130,19 @@ def _uv() -> list[str]:
 
 
 def _new(name: str) -> Engine:
-    package, dash, version = name.rpartition("-")
-    if not dash or not version[:1].isdigit():
+    found = re.fullmatch(r"([A-Za-z0-9][A-Za-z0-9._-]*)-(\d[A-Za-z0-9.+!]*)", name)
+    if not found:
         raise InputError(f"{name!r} is not NAME-VERSION", where=yaml.position(name), hint="for example: vllm-0.24.0")
-    return Engine(
-        name=package, version=version, python=PYTHON, expect_cuda=None, locks={}, probe=["bin/vllm", "--version"]
-    )
+    package, version = found.groups()
+    probe = ["bin/vllm", "--version"] if package == "vllm" else ["bin/python", "--version"]
+    return Engine(name=package, version=version, python=PYTHON, expect_cuda=None, locks={}, probe=probe)
+
+
+def _same_python(own: Path, engine: Engine, python: str | None) -> None:
+    """The user's engine file has one Python for all its locks, and is not rewritten."""
+    if python and own.exists() and engine.python not in (None, python):
+        where = yaml.position(yaml.load(own), "python")
+        raise InputError(f"it says Python {engine.python}, not {python}", where=where, hint="change it there first")
 
 
 def _files(own: Path, engine: Engine, texts: Mapping[str, str]) -> dict[str, str]:

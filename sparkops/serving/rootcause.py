@@ -54,9 +54,8 @@ def as_error(line: str, never: list[re.Pattern[str]]) -> Error | None:
     found = PREFIX.match(line)
     level = found["level"] if found else None
     said = line[found.end() :] if found else line
-    if exceptional(said) or (
-        level in ("ERROR", "CRITICAL", "FATAL") and said.strip() and not said.startswith((" ", "\t"))
-    ):
+    bad = level in ("ERROR", "CRITICAL", "FATAL") and bool(said.strip()) and not said.startswith((" ", "\t"))
+    if bad or (level is None and exceptional(said)):
         return Error(line, said.strip())
     return None
 

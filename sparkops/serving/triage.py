@@ -46,12 +46,11 @@ def triage(evidence: Evidence, failures: Failures) -> list[Finding]:
     run, before = (clean(lines, evidence, failures) for lines in (evidence.journal.run, evidence.journal.before))
     if evidence.serving:
         found = matched(evidence, failures, [], seen)
-        recent = evidence.uptime is not None and evidence.uptime < RECENT
-        earlier = logged(evidence, failures, before, seen) if recent else []
-        have = {one.id for one in found}
-        found += [past(one) for one in earlier if one.id not in have and one.severity == "failure"]
+        if evidence.uptime is not None and evidence.uptime < RECENT:
+            found += past(logged(evidence, failures, before, seen), found)
     else:
-        # A start that has said nothing yet is judged by the run before it.
+        # A restart that has said nothing yet is judged by the run before it; a start by hand begins anew.
+        fresh = evidence.running and not evidence.number("NRestarts")
         lines = run if telling(run, failures) else before
         found = matched(evidence, failures, lines, seen)
         if not explained(found) and ended(evidence):
@@ -135,10 +134,13 @@ def finding(row: Failure, severity: Severity, quotes: list[str], known: Known) -
     return Finding(row.id, row.title, severity, precedence, cause, quotes, cure, row.consequence)
 
 
-def past(one: Finding) -> Finding:
-    """A failure of the run before, on a copy that serves again."""
-    cause = f"It serves again; its run before ended so. {one.cause}"
-    return structs.replace(one, severity="warning", precedence=one.precedence + EARLIER, cause=cause)
+def past(earlier: Sequence[Finding], found: Sequence[Finding]) -> list[Finding]:
+    """What ended the run before, as a warning on a copy that serves again."""
+    first = min((one for one in earlier if one.severity == "failure"), key=lambda one: one.precedence, default=None)
+    if first is None or first.id in {one.id for one in found}:
+        return []
+    cause = f"It serves again; its run before ended so. {first.cause}"
+    return [structs.replace(first, severity="warning", precedence=first.precedence + EARLIER, cause=cause)]
 
 
 def explained(found: Sequence[Finding]) -> bool:

@@ -40,7 +40,12 @@ WRONG = [
     ("fp8", "requires: {memory_gib: 122}", "122 GiB are more than the 121.7 a Spark has", "2:24"),
     ("fp8", "requires: {memory_gib: 40}", "weights (35.28 GiB) and KV pool (6 GiB) alone need more than 40", "2:24"),
     ("fp8", "requires: {disk_gb: 35}", "35 GB of disk do not hold the checkpoint's 36", "2:21"),
-    ("fp8", "kv_cache_memory_bytes: null\ngpu_memory_utilization: 0.2", "0.2 is 24.3 GiB, less than the weights", "3:25"),
+    (
+        "fp8",
+        "kv_cache_memory_bytes: null\ngpu_memory_utilization: 0.2",
+        "0.2 is 24.3 GiB, less than the weights",
+        "3:25",
+    ),
     ("fp8", "expect: {kv_cache_tokens: 198000}", "does not hold one request of max_model_len (262144)", "2:27"),
     ("fp8", "expect: {kv_cache_tokens: 412980}", "hold 1.58 requests of 262144, not 1.18", "1:1"),
     ("bf16", "requires: null\nkv_cache_memory_bytes: 64424509440\ngpu_memory_utilization: 0.9", "114 usable", "3:24"),
@@ -63,6 +68,7 @@ DOUBTFUL = [
     ("fp8", "gpu_memory_utilization: 0.3", "0.3 is 36.5 GiB, less than", "2:25"),
     ("fp8", "gpu_memory_utilization: 0.95", "wants 115.6 GiB free", "2:25"),
     ("fp8", "requires: {memory_gib: 115}", "more than the 114 that count as usable", "2:24"),
+    ("fp8", "args: [--kv-cache-dtype, fp8]", "(308955) is that of another args", "2:7"),
     ("fp8", "kv_cache_memory_bytes: 8589934592", "(308955) is that of another kv_cache_memory_bytes", "2:24"),
 ]
 
@@ -81,7 +87,9 @@ def test_a_patch_must_know_the_engine_that_carries_it(tmp_path: Path) -> None:
         "name: vllm\nversion: 0.27.0\npython: null\nexpect_cuda: null\nlocks: {x86_64: a.lock}\nprobe: [bin/vllm]\n"
     )
     always = "extends: bf16\nengine: vllm-0.27.0\npatches:\n  - {name: qwen3_5-language-only-guard, when: always}\n"
-    assert found(tmp_path, always) == [("the patch qwen3_5-language-only-guard does not know vllm-0.27.0", False, "4:5")]
+    assert found(tmp_path, always) == [
+        ("the patch qwen3_5-language-only-guard does not know vllm-0.27.0", False, "4:5")
+    ]
     assert found(tmp_path, always.replace("always", "never")) == []
     twice = always.replace("vllm-0.27.0", "vllm-0.26.0") + "  - {name: qwen3_5-language-only-guard, when: never}\n"
     assert found(tmp_path, twice) == [("the patch qwen3_5-language-only-guard stands here twice", False, "5:5")]

@@ -91,7 +91,12 @@ def test_a_name_is_never_a_path(name: str) -> None:
         ("args: []", "patches: [{name: x, when: maybe}]", "maybe", "maybe"),
         ("  driver: 580", "  driver: yes", "yes", "got `bool`"),
         ("args: []", "env: {PATH: /x}", "/x}", "PATH does not belong"),
-        ("model_source: hf:Qwen/Qwen3.6-35B-A3B-FP8", "model_source: Q/3.6", "Q/3.6", "no place that a checkpoint can come from"),
+        (
+            "model_source: hf:Qwen/Qwen3.6-35B-A3B-FP8",
+            "model_source: Q/3.6",
+            "Q/3.6",
+            "no place that a checkpoint can come from",
+        ),
         ("port: 8000", "host: a b", "a b", "regex"),
         ("port: 8000", "strict: maybe", "maybe", "expected `bool`"),
         ("port: 8000", "model_revision: 1.10", "1.10", "expected `str | null`"),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PROPERTIES = (
     *("LoadState", "ActiveState", "SubState", "UnitFileState", "FragmentPath", "Result", "NRestarts", "MainPID"),
-    *("ExecMainCode", "ExecMainStatus", "ExecMainStartTimestampMonotonic", "StartLimitBurst", "User"),
+    *("ExecMainCode", "ExecMainStatus", "ExecMainStartTimestampMonotonic", "InvocationID", "User"),
 )
 # In the kernel's log, words of memory and of the GPU; and how many lines of them are told.
 KERNEL_WORDS = ("NVRM", "NV_ERR", "nvidia", "Out of memory", "oom-kill", "oom_reaper", "I/O error", "EXT4-fs error")
@@ -65,7 +65,6 @@ def apply(args: Args, node: Node) -> Outcome:
     manager = systemd.Manager(node, args.scope)
     unit = systemd.unit_name(args.unit or f"sparkops-{args.service}")
     shown = systemd.properties(manager.call("show", "-p", ",".join(PROPERTIES), "--", unit).out)
-    started = systemd.started_at(shown)
     env = read(os.path.join(current, "env"))
     url = f"http://{address('127.0.0.1' if host in ANYWHERE else host)}:{port}"
     found: dict[str, Any] = {
@@ -78,7 +77,7 @@ def apply(args: Args, node: Node) -> Outcome:
         "uptime": uptime(shown),
         "linger": lingering(args.scope),
         "release": release,
-        "journal": logged(manager, unit, started),
+        "journal": logged(manager, unit, shown.get("InvocationID", "")),
         "kernel": kernel(node),
         "listeners": holders(port, unit, systemd.number(shown, "MainPID")),
         "memory": memory(),
@@ -144,9 +143,9 @@ def lingering(scope: str) -> bool | None:
     return os.path.exists(f"/var/lib/systemd/linger/{user_name(os.geteuid())}")
 
 
-def logged(manager: systemd.Manager, unit: str, started: float) -> dict[str, Any]:
+def logged(manager: systemd.Manager, unit: str, invocation: str) -> dict[str, Any]:
     """The last run's lines and those of the run before."""
-    found = journal.runs(manager, unit, started)
+    found = journal.runs(manager, unit, invocation)
     last = found[-1] if found else journal.Run(whole=False)
     before = found[-2].lines if len(found) > 1 else []
     # Both ends of a run tell: how it started, and how it ended.
