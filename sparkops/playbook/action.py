@@ -14,9 +14,10 @@ class Condition(str):
 class Acted:
     """How an action ended.
 
-    state: ok, failed or skipped. facts: variables for this host, as set_fact sets them. included: variables as
+    state: ok, failed or skipped. facts: variables for this host, as set_fact sets them; cached: those of them that are
+    also facts as they are gathered. included: variables as
     include_vars sets them. control: what the runner is asked to do (flush_handlers, end_host, end_play, end_batch,
-    clear_host_errors, clear_facts, reset_connection). tasks_file: the file whose tasks come next. pause: seconds to
+    clear_facts, reset_connection). tasks_file: the file whose tasks come next. pause: seconds to
     wait; prompt: what to ask for first.
     """
 
@@ -24,6 +25,7 @@ class Acted:
     msg: str = ""
     result: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+    cached: dict[str, Any] = field(default_factory=dict)
     included: dict[str, Any] = field(default_factory=dict)
     control: str | None = None
     tasks_file: str | None = None

@@ -152,7 +152,7 @@ def _number(value: Any, wanted: type) -> Any:
         raise _Wrong(f"must be a number, not {_kind(value)}")
     try:
         number = wanted(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise _Wrong(f"must be a number, not {value!r}") from None
     if wanted is int and isinstance(value, float) and number != value:
         raise _Wrong(f"must be a whole number, not {value!r}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from sparkops.errors import InputError
+from sparkops.errors import InputError, UndefinedName
 from sparkops.playbook import modules
 from sparkops.playbook.action import Acted
 from sparkops.playbook.arguments import check_names, convert
@@ -19,32 +21,45 @@ from sparkops.project.yaml import position
 
 @dataclass(frozen=True)
 class Step:
-    """One module call: the frame for the node, or what the controller did. The loop's values, for the result."""
+    """One module call: the frame for the node, or what the controller did. The loop's values, for the result.
+
+    delegate: the other host whose session it goes through.
+    """
 
     frame: dict[str, Any]
     acted: Acted | None = None
     local: Mapping[str, Any] = field(default_factory=dict)
+    delegate: str | None = None
 
 
 @dataclass(frozen=True)
 class Compiled:
     """A task for one host.
 
-    No steps: it is skipped, and `reason` says why. looped: its result has `results`, one for each of `items`, of
-    which only those with a step run. host: the delegate. no_log, ignore, check: as rendered. scope: for what judges it.
+    No steps: it is skipped, and `reason` is the condition that does not hold (None: the loop has no items). looped: its
+    result has `results`, one for each item, of which only those with a step run. no_log, ignore, check: as rendered.
+    retries, delay: with `until`, how often to try again and the seconds between. error: why it could not be rendered.
+    scope: for what judges it.
     """
 
     task: Task
     name: str
     scope: Scope
     steps: tuple[Step, ...] = ()
-    reason: str = ""
+    reason: Any = None
     looped: bool = False
-    skipped_items: tuple[tuple[int, Mapping[str, Any], str], ...] = ()
-    delegate: str | None = None
+    skipped_items: tuple[tuple[int, Mapping[str, Any], Any], ...] = ()
     no_log: bool = False
     ignore: bool = False
     check: bool | None = None
+    retries: int = 0
+    delay: float = 0.0
+    error: InputError | None = None
+
+    @property
+    def delegated(self) -> bool:
+        """Whether steps go through other hosts' sessions."""
+        return any(step.delegate is not None for step in self.steps)
 
     @property
     def local(self) -> bool:
@@ -54,41 +69,87 @@ class Compiled:
 
 def compile_task(task: Task, play: Play, scope: Scope, files: Files) -> Compiled:
     """The task's steps. Raises NeedsResult, NeedsOthers, or InputError with its position."""
-    scope = scope.for_task(task.words.vars, lambda name, kind: files.find(name, kind, task.file, task.position))
+    scope = _own(task, scope, files)
     with placed(task.position):
         if task.loop is None:
             return _plain(task, play, scope, files)
         return _looped(task, play, scope, files)
 
 
+def failing(task: Task, play: Play, scope: Scope, files: Files, error: InputError) -> Compiled:
+    """A task that cannot be rendered, as one that has failed: its words still say what that means. Of a loop, the items
+    that can be rendered are carried out.
+    """
+    scope = _own(task, scope, files).settled()
+    if task.loop is not None:
+        with suppress(InputError):
+            return replace(_looped(task, play, scope, files, strict=False), error=error)
+    try:
+        about = _about(task, display(task.name, scope), scope)
+    except InputError:
+        about = Compiled(task, task.name, scope)
+    return replace(about, steps=(_broken(error),), error=error)
+
+
+def _broken(error: InputError) -> Step:
+    return Step({}, Acted("failed", str(error), {"msg": error.message}))
+
+
+def notified(task: Task, scope: Scope) -> list[str]:
+    """The handlers that a task notifies; a template may give several."""
+    rendered = [scope.render(one) for one in task.notify]
+    return [str(name) for one in rendered for name in (one if isinstance(one, list) else [one])]
+
+
+def _own(task: Task, scope: Scope, files: Files) -> Scope:
+    def find(name: str, kind: str) -> Path:
+        return files.find(name, kind, task.file, task.position)
+
+    return scope.for_task(task.words.vars, task.words.params, find)
+
+
 def _plain(task: Task, play: Play, scope: Scope, files: Files) -> Compiled:
-    name = _display(task.name, scope)
+    name = display(task.name, scope)
     unmet = _unmet(task, scope)
-    if unmet is not None:
-        return Compiled(task, name, scope, reason=unmet, no_log=_no_log(task, scope))
+    if unmet:
+        return Compiled(task, name, scope, reason=unmet[0], no_log=_no_log(task, scope))
     compiled = _about(task, name, scope)
     return replace(compiled, steps=(_step(task, play, scope, files),))
 
 
-def _looped(task: Task, play: Play, scope: Scope, files: Files) -> Compiled:
-    name = _display(task.name, scope)
+def _looped(task: Task, play: Play, scope: Scope, files: Files, strict: bool = True) -> Compiled:
+    name = display(task.name, scope)
     control = task.loop_control
     steps, skipped = [], []
-    for index, item in enumerate(_items(task, scope)):
+    try:
+        items = _items(task, scope)
+    except UndefinedName:
+        # As in Ansible, a loop over nothing that there is may be left out by its `when`.
+        unmet = _unmet(task, scope)
+        if not unmet:
+            raise
+        return Compiled(task, name, scope, reason=unmet[0], no_log=_no_log(task, scope))
+    for index, item in enumerate(items):
         local = {control.loop_var: item, "ansible_loop_var": control.loop_var}
         if control.index_var:
             local |= {control.index_var: index, "ansible_index_var": control.index_var}
         inner = scope.with_local(local)
-        # As in Ansible, `when` is asked for each item.
-        unmet = _unmet(task, inner)
-        if unmet is None:
-            steps.append(replace(_step(task, play, inner, files), local=local))
-        else:
-            skipped.append((index, local, unmet))
-    compiled = replace(_about(task, name, scope), looped=True, steps=tuple(steps), skipped_items=tuple(skipped))
-    if steps:
-        return compiled
-    return replace(compiled, reason=skipped[0][2] if skipped else "no items in the list")
+        try:
+            # As in Ansible, `when` is asked for each item.
+            unmet = _unmet(task, inner)
+            if unmet:
+                skipped.append((index, local, unmet[0]))
+                continue
+            step = _step(task, play, inner, files)
+        except InputError as error:
+            if strict:
+                raise
+            step = _broken(error)
+        steps.append(replace(step, local=local))
+        if step.acted is not None:
+            # The next item sees what set_fact has set for this one.
+            scope = scope.with_results(step.acted.facts, step.acted.included)
+    return replace(_about(task, name, scope), looped=True, steps=tuple(steps), skipped_items=tuple(skipped))
 
 
 def _items(task: Task, scope: Scope) -> list[Any]:
@@ -96,7 +157,8 @@ def _items(task: Task, scope: Scope) -> list[Any]:
         items = scope.render(task.loop)
         if not isinstance(items, list):
             where = position(task.loop) or task.position
-            raise InputError(f"loop must be a list, not {type(items).__name__}", where=where)
+            kind = "text" if isinstance(items, str) else type(items).__name__
+            raise InputError(f"loop must be a list, not {kind}", where=where)
         return items
     terms = scope.render(task.loop)
     listed = terms if isinstance(terms, list) else [terms]
@@ -108,25 +170,23 @@ def _items(task: Task, scope: Scope) -> list[Any]:
     return scope.templar.query(task.with_lookup, listed, scope.values, **options)
 
 
-def _unmet(task: Task, scope: Scope) -> str | None:
-    """The first condition that does not hold."""
-    for condition in task.words.when:
-        if not scope.truth(condition):
-            return str(condition)
-    return None
+def _unmet(task: Task, scope: Scope) -> list[Any]:
+    """The first condition that does not hold, or none."""
+    return next(([condition] for condition in task.words.when if not scope.truth(condition)), [])
 
 
 def _about(task: Task, name: str, scope: Scope) -> Compiled:
     words = task.words
-    delegate = scope.render(words.delegate_to) if words.delegate_to is not None else None
+    tried = task.until is not None
     return Compiled(
         task,
         name,
         scope,
-        delegate=None if delegate in (None, "") else str(delegate),
         no_log=_no_log(task, scope),
         ignore=scope.flag(words.ignore_errors, "ignore_errors"),
         check=None if words.check_mode is None else scope.flag(words.check_mode, "check_mode"),
+        retries=int(scope.number(task.retries, "retries")) if tried else 0,
+        delay=scope.number(task.delay, "delay") if tried else 0.0,
     )
 
 
@@ -134,7 +194,7 @@ def _no_log(task: Task, scope: Scope) -> bool:
     return scope.flag(task.words.no_log, "no_log")
 
 
-def _display(name: str, scope: Scope) -> str:
+def display(name: str, scope: Scope) -> str:
     """A task's name for people; one whose templates cannot be rendered yet is shown as it is written."""
     if "{{" not in name:
         return name
@@ -171,7 +231,13 @@ def _step(task: Task, play: Play, scope: Scope, files: Files) -> Step:
         args |= {name: scope.render(value) for name, value in given.items() if name not in module.fields}
     if module.act is not None:
         return Step({}, module.act(module.arguments(**args), scope))
-    return Step(_frame(task, play, scope, args, kinds))
+    delegate = scope.render(task.words.delegate_to) if task.words.delegate_to is not None else None
+    other = None if delegate in (None, "") or delegate is OMIT else str(delegate)
+    frame = _frame(task, play, scope, args, kinds)
+    if other is not None:
+        # The host itself owes the handlers, not the one that does this for it.
+        frame.pop("notify", None)
+    return Step(frame, delegate=other)
 
 
 def _frame(task: Task, play: Play, scope: Scope, args: dict[str, Any], kinds: dict[str, str]) -> dict[str, Any]:
@@ -190,11 +256,11 @@ def _frame(task: Task, play: Play, scope: Scope, args: dict[str, Any], kinds: di
     if environment:
         frame["env"] = environment
     if task.notify:
-        frame.update(scope=play.scope, notify=[] if task.judged else [str(scope.render(one)) for one in task.notify])
+        frame.update(scope=play.scope, notify=[] if task.judged else notified(task, scope))
     if words.check_mode is not None:
         frame["check"] = scope.flag(words.check_mode, "check_mode")
     if words.timeout is not None:
-        frame["timeout"] = float(scope.render(words.timeout))
+        frame["timeout"] = scope.number(words.timeout, "timeout")
     if task.failed_when is not None or task.until is not None or scope.flag(words.ignore_errors, "ignore_errors"):
         frame["go_on"] = True
     return frame

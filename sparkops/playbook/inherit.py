@@ -15,6 +15,7 @@ def under(outer: Words, item: Mapping[str, Any]) -> Words:
     return Words(
         when=(*outer.when, *conditions(item, "when")),
         vars={**outer.vars, **mapping(item, "vars")},
+        params=outer.params,
         tags=outer.tags | tags(item),
         environment=(*outer.environment, *environments(item)),
         become=item.get("become", outer.become),
@@ -58,8 +59,10 @@ def strings(item: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 def tags(item: Mapping[str, Any]) -> frozenset[str]:
-    """Tags: a list, or text with commas."""
+    """Tags: a list, or text with commas. Raises InputError for a template: tags are read before any host is known."""
     value = item.get("tags")
+    if "{{" in str(value):
+        raise InputError("a tag cannot be a template", where=position(item, "tags"))
     values = value if isinstance(value, list) else [] if value is None else [value]
     return frozenset(part.strip() for one in values for part in str(one).split(",") if part.strip())
 

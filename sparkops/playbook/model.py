@@ -14,11 +14,13 @@ class Words:
     """What a task has of its own and from the blocks, imports and play around it.
 
     Values are as written (templates may stand anywhere); None: nobody said anything. `environment` is a list of
-    mappings, the last winning. `when`: all must hold, the outermost asked first.
+    mappings, the last winning. `when`: all must hold, the outermost asked first. params: the vars of the include_tasks
+    around it, which beat what has been set or registered.
     """
 
     when: tuple[Any, ...] = ()
     vars: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
     tags: frozenset[str] = frozenset()
     environment: tuple[Any, ...] = ()
     become: Any = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +15,9 @@ from sparkops.playbook.readtask import check_words, is_mapping, plain_name, read
 from sparkops.project.near import did_you_mean
 from sparkops.project.yaml import load, original, position
 
-# As deep as files may import one another: a circle is found by then.
-DEEPEST = 50
 Render = Callable[[Any], Any]
+# The files that have imported one another on the way to this one.
+Chain = tuple[str, ...]
 
 
 def playbook(path: Path, render: Render = lambda value: value) -> list[Play]:
@@ -26,7 +27,7 @@ def playbook(path: Path, render: Render = lambda value: value) -> list[Play]:
     InputError or InputErrors with all that is wrong.
     """
     reader = _Reader(render)
-    plays = reader.playbook(str(path), Words(), 0)
+    plays = reader.playbook(str(path), Words(), (str(path.resolve()),))
     reader.finish()
     return plays
 
@@ -34,7 +35,8 @@ def playbook(path: Path, render: Render = lambda value: value) -> list[Play]:
 def task_file(path: Path, outer: Words, handlers: frozenset[str], render: Render) -> tuple[Step, ...]:
     """The tasks of a file that include_tasks names; `handlers` are those they may notify. Raises as playbook does."""
     reader = _Reader(render)
-    steps = reader.tasks(_list_of(path, "tasks"), Position(str(path), 1, 1), str(path), outer, 0)
+    chain = (str(path.resolve()),)
+    steps = reader.tasks(_list_of(path, "tasks"), Position(str(path), 1, 1), str(path), outer, chain)
     for task in tasks_in(steps):
         reader.check_notify(task, handlers)
     reader.finish()
@@ -52,7 +54,7 @@ class _Reader:
         if self.errors:
             raise self.errors[0] if len(self.errors) == 1 else InputErrors(self.errors)
 
-    def playbook(self, file: str, outer: Words, depth: int) -> list[Play]:
+    def playbook(self, file: str, outer: Words, chain: Chain) -> list[Play]:
         document = _list_of(Path(file), "plays")
         found: list[Play] = []
         for index, item in enumerate(document):
@@ -61,7 +63,7 @@ class _Reader:
                 is_mapping(item, "a play", where)
                 imported = next((key for key in item if plain_name(key) == "import_playbook"), None)
                 if imported is not None:
-                    found += self._imported(item, imported, where, file, outer, depth)
+                    found += self._imported(item, imported, where, file, outer, chain)
                 else:
                     found.append(self._play(item, where, file, outer))
             except InputErrors as errors:
@@ -71,11 +73,11 @@ class _Reader:
         return found
 
     def _imported(
-        self, item: Mapping[str, Any], key: str, where: Position, file: str, outer: Words, depth: int
+        self, item: Mapping[str, Any], key: str, where: Position, file: str, outer: Words, chain: Chain
     ) -> list[Play]:
         check_words(item, words.IMPORT_PLAYBOOK | {key}, "import of a playbook")
-        path = self._beside(item[key], file, position(item, key) or where, depth)
-        plays = self.playbook(str(path), inherit.under(outer, item), depth + 1)
+        path = self._beside(item[key], file, position(item, key) or where, chain)
+        plays = self.playbook(str(path), inherit.under(outer, item), (*chain, str(path.resolve())))
         return [replace(play, vars={**play.vars, **inherit.mapping(item, "vars")}) for play in plays]
 
     def _play(self, item: Mapping[str, Any], where: Position, file: str, outer: Words) -> Play:
@@ -84,9 +86,9 @@ class _Reader:
             raise InputError("a play needs hosts:", where=where)
         hosts = ",".join(inherit.strings(item, "hosts"))
         # A play's vars are weaker than a task's, so they stay with the play.
-        inherited = inherit.under(replace(outer, vars={}), {key: item[key] for key in item if key != "vars"})
+        inherited = replace(inherit.under(outer, item), vars={})
         sections = tuple(
-            self.tasks(item.get(key) or [], position(item, key) or where, file, inherited, 0, key)
+            self.tasks(item.get(key) or [], position(item, key) or where, file, inherited, (), key)
             for key in ("pre_tasks", "tasks", "post_tasks")
         )
         found = self._handlers(item, where, file, inherited)
@@ -111,11 +113,11 @@ class _Reader:
 
     def _handlers(self, item: Mapping[str, Any], where: Position, file: str, outer: Words) -> tuple[Task, ...]:
         # Handlers run when they are notified, whatever tags were asked for.
-        steps = self.tasks(item.get("handlers") or [], where, file, replace(outer, tags=frozenset()), 0, "handlers")
+        steps = self.tasks(item.get("handlers") or [], where, file, replace(outer, tags=frozenset()), (), "handlers")
         return tuple(tasks_in(steps))
 
     def tasks(
-        self, items: Any, where: Position, file: str, outer: Words, depth: int, key: str = "tasks"
+        self, items: Any, where: Position, file: str, outer: Words, chain: Chain, key: str = "tasks"
     ) -> tuple[Step, ...]:
         if not isinstance(items, list):
             self.errors.append(InputError(f"{key} must be a list", where=where))
@@ -124,40 +126,41 @@ class _Reader:
         for index, item in enumerate(items):
             try:
                 at = position(items, index) or where
-                found += self._step(item, at, file, outer, depth, key == "handlers")
+                found += self._step(item, at, file, outer, chain, key == "handlers")
             except InputErrors as errors:
                 self.errors += errors.errors
             except InputError as error:
                 self.errors.append(error)
         return tuple(found)
 
-    def _step(self, item: Any, where: Position, file: str, outer: Words, depth: int, handler: bool) -> tuple[Step, ...]:
+    def _step(
+        self, item: Any, where: Position, file: str, outer: Words, chain: Chain, handler: bool
+    ) -> tuple[Step, ...]:
         is_mapping(item, "a task", where)
         if "block" in item:
-            return (self._block(item, where, file, outer, depth),)
+            return (self._block(item, where, file, outer, chain),)
         imported = next((key for key in item if plain_name(key) == "import_tasks"), None)
         if imported is None:
             return (read_task(item, where, file, outer, handler),)
         check_words(item, words.IMPORT | {imported}, "import of tasks")
         named = item[imported]
-        path = self._beside(named.get("file") if isinstance(named, Mapping) else named, file, where, depth)
+        path = self._beside(named.get("file") if isinstance(named, Mapping) else named, file, where, chain)
         inner = inherit.under(outer, item)
-        return self.tasks(_list_of(path, "tasks"), Position(str(path), 1, 1), str(path), inner, depth + 1)
+        inside = (*chain, str(path.resolve()))
+        return self.tasks(_list_of(path, "tasks"), Position(str(path), 1, 1), str(path), inner, inside)
 
-    def _block(self, item: Mapping[str, Any], where: Position, file: str, outer: Words, depth: int) -> Block:
+    def _block(self, item: Mapping[str, Any], where: Position, file: str, outer: Words, chain: Chain) -> Block:
         check_words(item, words.BLOCK, "block")
         inner = inherit.under(outer, item)
         parts = [
-            self.tasks(item.get(key) or [], position(item, key) or where, file, inner, depth, key)
+            self.tasks(item.get(key) or [], position(item, key) or where, file, inner, chain, key)
             for key in ("block", "rescue", "always")
         ]
         return Block(where, parts[0], parts[1], parts[2])
 
-    def _beside(self, name: Any, file: str, where: Position, depth: int) -> Path:
+    def _beside(self, name: Any, file: str, where: Position, chain: Chain) -> Path:
         if not isinstance(name, str):
             raise InputError("the name of a file is missing", where=where)
-        if depth >= DEEPEST:
-            raise InputError(f"files import one another more than {DEEPEST} deep", where=where)
         try:
             text = str(self._render(name))
         except InputError as error:
@@ -167,6 +170,8 @@ class _Reader:
         beside = Path(file).parent
         for candidate in [path] if path.is_absolute() else [beside / path, beside / "tasks" / path]:
             if candidate.is_file():
+                if str(candidate.resolve()) in chain:
+                    raise InputError(f"{text} imports itself", where=where, hint=" -> ".join((*chain, text)))
                 return candidate
         raise InputError(f"there is no file {text}", where=where, hint=f"looked in {beside}")
 
@@ -205,7 +210,10 @@ def _percentage(item: Mapping[str, Any]) -> float | None:
     if value is None:
         return None
     try:
-        return float(str(value).rstrip("%"))
+        number = float(str(value).rstrip("%"))
     except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
         where = position(item, "max_fail_percentage")
-        raise InputError(f"max_fail_percentage is a number, not {value!r}", where=where) from None
+        raise InputError(f"max_fail_percentage is a number, not {value!r}", where=where)
+    return number

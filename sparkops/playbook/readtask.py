@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from sparkops.errors import InputError, Position
@@ -25,13 +27,16 @@ def read_task(item: Any, where: Position, file: str, outer: Words, handler: bool
     args = _arguments(item, key, module, where)
     check_names(module, args, where)
     loop, lookup = _loop(item)
+    own = inherit.under(outer, item)
+    if name == "include_tasks":
+        own = replace(own, params={**own.params, **inherit.mapping(item, "vars")})
     return Task(
         name=str(item.get("name") or name),
         module=name,
         args=args,
         position=where,
         file=file,
-        words=inherit.under(outer, item),
+        words=own,
         outer=outer,
         loop=loop,
         with_lookup=lookup,
@@ -150,5 +155,7 @@ def _loop_control(item: Mapping[str, Any]) -> LoopControl:
     try:
         pause = float(control.get("pause", 0))
     except (TypeError, ValueError):
-        raise InputError("pause is a number of seconds", where=position(control, "pause")) from None
+        pause = math.nan
+    if not 0 <= pause < math.inf:
+        raise InputError("pause is a number of seconds", where=position(control, "pause"))
     return LoopControl(control.get("loop_var", "item"), control.get("index_var"), control.get("label"), pause)

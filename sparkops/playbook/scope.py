@@ -11,8 +11,13 @@ from typing import Any
 
 from sparkops.errors import InputError
 from sparkops.playbook.template import Templar
+from sparkops.project.yaml import position
 
 HOSTVARS = "hostvars"
+# A number of seconds or of tries beyond which a task does not end in anybody's life.
+MOST = 1e9
+# What depends on how far the other hosts are.
+OTHERS = frozenset((HOSTVARS, "ansible_play_hosts", "ansible_play_batch", "play_hosts"))
 
 
 class NeedsResult(Exception):
@@ -31,15 +36,20 @@ class NeedsOthers(Exception):
 class Scope:
     """What a host's templates see.
 
-    below: what a task's own vars beat (inventory, facts, play). above: what beats them (results, set_fact, -e).
-    local: what beats all (a loop's item). pending: names that tasks ahead register. facts_pending: facts are not
-    in yet. apart: other hosts may be elsewhere, so `hostvars` may not be read. find: a file that a task names.
+    The layers, each beating the one before: below (inventory, facts, play), task (its own vars), included (by
+    include_vars), results (registered, set_fact), params (the vars of the includes it came by), forced (magic, -e),
+    local (a loop's item).
+    pending: names that tasks ahead register. facts_pending: facts are not in yet. apart: other hosts may be elsewhere,
+    so what depends on them may not be read. find_file: a file that a task names.
     """
 
     templar: Templar
     below: Mapping[str, Any]
-    above: Mapping[str, Any]
+    forced: Mapping[str, Any]
+    results: Mapping[str, Any] = field(default_factory=dict)
+    included: Mapping[str, Any] = field(default_factory=dict)
     task: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
     local: Mapping[str, Any] = field(default_factory=dict)
     pending: frozenset[str] = frozenset()
     facts_pending: bool = False
@@ -49,7 +59,8 @@ class Scope:
     @property
     def values(self) -> Mapping[str, Any]:
         """All names; the first map that has one wins."""
-        return ChainMap(self.local, self.above, self.task, self.below)  # type: ignore[arg-type]
+        layers = (self.local, self.forced, self.params, self.results, self.included, self.task, self.below)
+        return ChainMap(*layers)  # type: ignore[arg-type]
 
     def render(self, value: Any) -> Any:
         """The value with its templates rendered. Raises NeedsResult, NeedsOthers, or InputError with the position."""
@@ -88,24 +99,46 @@ class Scope:
             return False
         raise InputError(f"{name} must be true or false, not {value!r}")
 
+    def number(self, value: Any, name: str) -> float:
+        """A word that is a number, or a template or text of one; finite and not below 0. Raises as render does."""
+        rendered = self.render(value)
+        try:
+            number = float(rendered)
+        except (TypeError, ValueError, OverflowError):
+            number = -1.0
+        if isinstance(rendered, bool) or not 0 <= number < MOST:
+            raise InputError(f"{name} must be a number, not {rendered!r}", where=position(value))
+        return number
+
     def find(self, name: Any, kind: str) -> Path:
         """A file or folder that a task names. Raises InputError."""
         assert self.find_file is not None
         return self.find_file(str(name), kind)
 
-    def for_task(self, variables: Mapping[str, Any], find: Callable[[str, str], Path]) -> Scope:
-        """The same moment with a task's own vars in their place."""
-        return replace(self, task=variables, find_file=find)
+    def for_task(
+        self, variables: Mapping[str, Any], params: Mapping[str, Any], find: Callable[[str, str], Path]
+    ) -> Scope:
+        """The same moment with a task's own vars, and those of its includes, in their places."""
+        return replace(self, task=variables, params=params, find_file=find)
 
     def with_local(self, more: Mapping[str, Any]) -> Scope:
         """With names that beat all (a loop's item)."""
         return replace(self, local={**self.local, **more}, pending=self.pending - set(more))
 
-    def with_results(self, more: Mapping[str, Any]) -> Scope:
-        """With registered results or facts that were set."""
-        if not more:
+    def with_results(self, results: Mapping[str, Any], included: Mapping[str, Any]) -> Scope:
+        """With registered results and facts that were set, and with variables that were included."""
+        if not results and not included:
             return self
-        return replace(self, above=ChainMap(dict(more), self.above), pending=self.pending - set(more))  # type: ignore[arg-type]
+        return replace(
+            self,
+            results=ChainMap(dict(results), self.results),  # type: ignore[arg-type]
+            included=ChainMap(dict(included), self.included),  # type: ignore[arg-type]
+            pending=self.pending - results.keys() - included.keys(),
+        )
+
+    def settled(self) -> Scope:
+        """The same names, with nothing to wait for."""
+        return replace(self, pending=frozenset(), facts_pending=False, apart=False)
 
     def awaiting(self, names: set[str], facts: bool = False) -> Scope:
         """With names that tasks before this moment will give."""
@@ -121,11 +154,13 @@ class Scope:
             missing |= reflective
         if missing:
             raise NeedsResult(missing)
-        if self.apart and HOSTVARS in names:
+        if self.apart and names & OTHERS:
             raise NeedsOthers
 
     def _is_fact_to_come(self, name: str) -> bool:
-        return self.facts_pending and name.startswith("ansible_") and name not in self.values
+        if not self.facts_pending or not name.startswith("ansible_"):
+            return False
+        return name == "ansible_facts" or name not in self.values
 
 
 @contextmanager

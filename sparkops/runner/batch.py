@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sparkops.errors import InputError, Position
@@ -35,24 +36,37 @@ def _size(value: Any, total: int, where: Position) -> int:
         raise InputError(f"serial is a number or a percentage, not {value!r}", where=where) from None
 
 
+@dataclass(frozen=True)
+class Meeting:
+    """Hosts that have come to the same place, and how things stood when they all were there: `fatal` and `failed` as in
+    Batch.
+    """
+
+    hosts: list[str]
+    fatal: frozenset[tuple[int, ...]]
+    failed: frozenset[str]
+
+
 class Batch:
     """One batch in one play. Every method is safe from any thread.
 
-    ended: the play is over for all its hosts (end_play, or too many failures); broken: so is the run.
+    ended: it is over for all its hosts (end_batch, end_play); over: so is the play. fatal: where failures were that are
+    failures of all hosts (any_errors_fatal, max_fail_percentage); they find out when they next meet.
     """
 
     def __init__(self, play: Play, hosts: Sequence[str], forks: int) -> None:
         self.hosts = list(hosts)
         self.failed: set[str] = set()
         self.ended = False
-        self.broken = False
+        self.over = False
+        self.fatal: set[tuple[int, ...]] = set()
         self._shared: dict[tuple[int, ...], Any] = {}
         self._play = play
         self._slots = threading.Semaphore(forks)
         self._changed = threading.Condition()
         self._here = set(hosts)
         self._waiting: dict[str, tuple[int, ...]] = {}
-        self._released: dict[str, list[str]] = {}
+        self._released: dict[str, Meeting] = {}
 
     def enter(self) -> None:
         """Take one of the places that `forks` allows."""
@@ -68,9 +82,9 @@ class Batch:
             self._changed.notify_all()
         self._slots.release()
 
-    def meet(self, host: str, order: tuple[int, ...]) -> list[str]:
+    def meet(self, host: str, order: tuple[int, ...]) -> Meeting:
         """Wait until every other host here has come to a meeting or has ended; those that wait at the earliest place
-        go on together. Gives them, in the batch's order. The place among `forks` is free for others meanwhile.
+        go on together, in the batch's order. The place among `forks` is free for others meanwhile.
         """
         self._slots.release()
         try:
@@ -100,23 +114,30 @@ class Batch:
         finally:
             self._slots.acquire()
 
-    def stop(self) -> None:
-        """End the play for all (Ctrl-C, end_play)."""
+    def stop(self, play: bool = True) -> None:
+        """End it for all (Ctrl-C, end_batch), and with `play` the batches behind it too."""
         with self._changed:
             self.ended = True
+            self.over = self.over or play
+
+    def fail_all(self, order: tuple[int, ...]) -> None:
+        """A failure at a place is one of all hosts."""
+        with self._changed:
+            self.fatal.add(order)
 
     def _fail(self, host: str) -> None:
         self.failed.add(host)
         limit = self._play.max_fail_percentage
-        if self._play.any_errors_fatal or (limit is not None and len(self.failed) * 100 > limit * len(self.hosts)):
-            self.ended = self.broken = True
+        if limit is not None and len(self.failed) * 100 > limit * len(self.hosts):
+            self.fatal.add(())
 
     def _release(self) -> None:
         if not self._waiting or self._here - self._waiting.keys():
             return
         earliest = min(self._waiting.values())
         group = [host for host in self.hosts if self._waiting.get(host) == earliest]
+        meeting = Meeting(group, frozenset(self.fatal), frozenset(self.failed))
         for host in group:
             del self._waiting[host]
-            self._released[host] = group
+            self._released[host] = meeting
         self._changed.notify_all()

@@ -6,25 +6,33 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from sparkops.errors import InputError
 from sparkops.playbook.action import Acted
-from sparkops.playbook.compile import Compiled
+from sparkops.playbook.model import Task
 from sparkops.runner.program import Item
 
 if TYPE_CHECKING:
     from sparkops.runner.walk import Walk
 
 
-def obey(walk: Walk, acted: Acted) -> None:
+# What meta does for all hosts at once, so that they meet before it.
+FOR_ALL = ("end_play", "end_batch")
+
+
+def for_all(task: Task) -> bool:
+    """Whether a task is one that the first host does for all."""
+    return task.words.run_once is not None or (task.module == "meta" and task.args.get("what") in FOR_ALL)
+
+
+def obey(walk: Walk, item: Item, acted: Acted) -> None:
     """Do what an action that has ended well asks for."""
     if acted.pause is not None:
         _pause(acted)
     if acted.control == "flush_handlers":
-        walk.queue.appendleft(Item(None, mark="flush"))
+        walk.queue.appendleft(Item(None, mark="flush", order=item.order))
     elif acted.control == "end_host":
         walk.queue.clear()
-    elif acted.control in ("end_play", "end_batch"):
-        walk.batch.stop()
+    elif acted.control in FOR_ALL:
+        walk.batch.stop(play=acted.control == "end_play")
     elif acted.control == "clear_facts":
         walk.state.facts.clear()
     elif acted.control == "reset_connection":
@@ -37,12 +45,3 @@ def _pause(acted: Acted) -> None:
         input(f"{acted.prompt or 'Press enter to continue'} ")
     else:
         time.sleep(acted.pause or 0)
-
-
-def retries(compiled: Compiled) -> tuple[int, float]:
-    """(how often to try again, seconds between). Raises InputError."""
-    task, scope = compiled.task, compiled.scope
-    try:
-        return max(0, int(scope.render(task.retries))), float(scope.render(task.delay))
-    except (TypeError, ValueError):
-        raise InputError("retries and delay must be numbers", where=task.position) from None

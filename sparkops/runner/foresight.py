@@ -2,45 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sparkops.errors import InputError, InputErrors
+from sparkops.errors import InputError, InputErrors, UndefinedName
 from sparkops.playbook import modules
 from sparkops.playbook.actions.include_vars import mapping
 from sparkops.playbook.compile import compile_task
 from sparkops.playbook.files import Files
-from sparkops.playbook.model import Play, Task, Words
+from sparkops.playbook.model import Play, Step, Task, Words, tasks_in
 from sparkops.playbook.parse import task_file
 from sparkops.playbook.scope import NeedsOthers, NeedsResult, Scope
 from sparkops.playbook.template import Templar
 from sparkops.runner.options import Options
 
 SETUP = "setup"
+INCLUDE = "include_tasks"
 
 
 def gathers(play: Play, options: Options) -> bool:
-    """Whether a play gathers facts; `--skip-tags always` leaves them out, as in Ansible."""
-    return bool(play.gather_facts) and "always" not in options.skip_tags
+    """Whether a play gathers facts."""
+    return bool(play.gather_facts) and options.selects(gather(play))
 
 
 def gather(play: Play) -> Task:
     """The task that `gather_facts` stands for."""
-    words = Words(tags=frozenset({"always"}), become=play.words.become, become_user=play.words.become_user)
+    # As in Ansible, always, unless the play has tags of its own.
+    tags = play.words.tags or frozenset({"always"})
+    words = Words(tags=tags, become=play.words.become, become_user=play.words.become_user)
     return Task(name="Gathering Facts", module=SETUP, args={}, position=play.position, file=play.file, words=words)
 
 
-def vars_files(play: Play, scope: Scope, files: Files) -> dict[str, Any]:
-    """The variables of the play's files, later ones winning; of a list of names the first that exists is read.
-
-    Raises InputError.
+def vars_files(play: Play, scope: Scope, files: Files, found: dict[str, Any]) -> None:
+    """Read the play's files into `found`, which the scope sees: later ones win, and may be named by what earlier ones
+    say; of a list of names the first that exists is read. Raises InputError.
     """
-    found: dict[str, Any] = {}
     for given in play.vars_files:
         listed = given if isinstance(given, list) else [given]
         names = [str(scope.templar.render(name, scope.values)) for name in listed]
-        found |= mapping(_first(names, play, files))
-    return found
+        found.update(mapping(_first(names, play, files)))
 
 
 def _first(names: list[str], play: Play, files: Files) -> Path:
@@ -75,37 +77,75 @@ def syntax_errors(tasks: list[Task], templar: Templar) -> list[InputError]:
     return found
 
 
-def foresee(play: Play, tasks: list[Task], scope: Scope, files: Files) -> list[InputError]:
+@dataclass
+class Ahead:
+    """What tasks will have done before others: names that they register or set. open: some may set any name, so that
+    nothing is certain any more.
+    """
+
+    names: set[str] = field(default_factory=lambda: {"ansible_failed_result", "ansible_failed_task"})
+    open: bool = False
+
+    def add(self, tasks: Iterable[Task]) -> None:
+        """Tasks that will run."""
+        for task in tasks:
+            if task.register:
+                self.names.add(task.register)
+            if modules.module(task.module).open_ended:
+                self.names |= task.args.keys()
+
+
+def foresee(play: Play, tasks: list[Task], scope: Scope, files: Files, ahead: Ahead) -> list[InputError]:
     """What is wrong with the tasks that can be rendered before anything has run on the host."""
-    given = {task.register for task in tasks if task.register} | _set_by(tasks)
-    scope = scope.awaiting({name for name in given if name}, facts=True)
-    # A file of variables that is read on the way may set any name: from there on nothing is certain.
+    ahead.add([*tasks_in(steps_of(play)), *play.handlers])
+    certain = set(map(id, tasks)) - _forgiven(steps_of(play), False) - set(map(id, play.handlers))
     errors: list[InputError] = []
+    seen = scope.awaiting(ahead.names, facts=True)
     for task in tasks:
-        if task.module == "include_vars":
+        if ahead.open or task.module == "include_vars":
+            ahead.open = True
             break
         try:
-            compiled = compile_task(task, play, scope, files)
+            compiled = compile_task(task, play, seen, files)
             for step in compiled.steps:
                 if step.acted is not None and step.acted.tasks_file is not None:
-                    task_file(Path(step.acted.tasks_file), task.outer, _handlers(play), scope.render)
+                    _look_into(Path(step.acted.tasks_file), task, play, scope, ahead)
+                    seen = scope.awaiting(ahead.names, facts=True)
         except (NeedsResult, NeedsOthers):
-            continue
+            ahead.open = ahead.open or task.module == INCLUDE
         except InputErrors as several:
             errors += [error for error in several.errors if isinstance(error, InputError)]
+        except UndefinedName as error:
+            # As in Ansible, it fails the task, which may be what a rescue is for.
+            errors += [error] if id(task) in certain else []
         except InputError as error:
             errors.append(error)
     return errors
 
 
+def steps_of(play: Play) -> tuple[Step, ...]:
+    """A play's tasks and blocks."""
+    return tuple(step for section in play.sections for step in section)
+
+
+def _look_into(path: Path, task: Task, play: Play, scope: Scope, ahead: Ahead) -> None:
+    """A file that will be included. Raises InputError, InputErrors."""
+    inside = tasks_in(task_file(path, task.outer, _handlers(play), scope.render))
+    ahead.add(inside)
+    ahead.open = ahead.open or any(one.module in (INCLUDE, "include_vars") for one in inside)
+
+
+def _forgiven(steps: tuple[Step, ...], inside: bool) -> set[int]:
+    """The tasks whose failure the playbook reckons with, and those that run only after one."""
+    found: set[int] = set()
+    for step in steps:
+        if isinstance(step, Task):
+            found |= {id(step)} if inside or step.words.ignore_errors else set()
+        else:
+            found |= _forgiven(step.block, inside or bool(step.rescue))
+            found |= _forgiven(step.rescue, True) | _forgiven(step.always, inside)
+    return found
+
+
 def _handlers(play: Play) -> frozenset[str]:
     return frozenset(name for handler in play.handlers for name in (handler.name, *handler.listen))
-
-
-def _set_by(tasks: list[Task]) -> set[str]:
-    """Names that set_fact sets on the way, and that a rescue sees."""
-    names = {"ansible_failed_result", "ansible_failed_task"}
-    for task in tasks:
-        if modules.module(task.module).open_ended:
-            names |= set(task.args)
-    return names

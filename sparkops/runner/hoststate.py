@@ -42,10 +42,11 @@ class HostState:
 
     def scope(self, templar: Templar, play: Play, options: Options) -> Scope:
         """The names as they stand now, in Ansible's order of precedence."""
-        below = ChainMap(self.files, play.vars, self.facts, self.host.vars, options.defaults)  # type: ignore[arg-type]
+        weakest: dict[str, Any] = {FACTS: {}}
+        below = ChainMap(self.files, play.vars, self.facts, self.host.vars, options.defaults, weakest)  # type: ignore[arg-type]
         own = {"inventory_hostname": self.host.name}
-        above = ChainMap(own, self.magic, options.extra, self.variables, self.included)  # type: ignore[arg-type]
-        return Scope(templar, below, above)
+        forced = ChainMap(own, self.magic, options.extra)  # type: ignore[arg-type]
+        return Scope(templar, below, forced, self.variables, self.included)
 
     def own(self) -> Mapping[str, Any]:
         """What `hostvars` shows of this host."""

@@ -37,17 +37,23 @@ class HostVars(Mapping[str, Any]):
         return len(self._inventory.hosts)
 
 
+def present(all_hosts: list[str], batch: Batch, gone: frozenset[str]) -> dict[str, Any]:
+    """Those of the magic variables that get shorter while the play runs: failed hosts are not in them."""
+    alive = [host for host in all_hosts if host not in gone]
+    in_batch = [host for host in batch.hosts if host not in gone]
+    return {"ansible_play_hosts": alive, "ansible_play_batch": in_batch, "play_hosts": alive}
+
+
 def magic(play: Play, batch: Batch, all_hosts: list[str], options: Options, hostvars: HostVars) -> dict[str, Any]:
     """The variables that are the same for every host of a batch."""
-    alive = [host for host in all_hosts if host not in batch.failed]
     return {
         "hostvars": hostvars,
         "playbook_dir": str(Path(play.file).parent.absolute()),
         "ansible_play_name": play.name,
-        "ansible_play_hosts": alive,
+        "ansible_play_hosts": all_hosts,
         "ansible_play_hosts_all": all_hosts,
-        "ansible_play_batch": [host for host in batch.hosts if host not in batch.failed],
-        "play_hosts": alive,
+        "ansible_play_batch": batch.hosts,
+        "play_hosts": all_hosts,
         "ansible_check_mode": options.check,
         "ansible_diff_mode": options.diff,
         "ansible_forks": options.forks,
@@ -55,5 +61,4 @@ def magic(play: Play, batch: Batch, all_hosts: list[str], options: Options, host
         "ansible_run_tags": sorted(options.tags) or ["all"],
         "ansible_skip_tags": sorted(options.skip_tags),
         "ansible_playbook_python": sys.executable,
-        "ansible_limit": options.limit,
-    }
+    } | ({"ansible_limit": options.limit} if options.limit else {})

@@ -33,13 +33,13 @@ class Options:
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def selects(self, task: Task) -> bool:
-        """Whether --tags and --skip-tags leave a task in; `always` and `never` as in Ansible."""
-        tags = task.words.tags
-        if (
-            self.skip_tags & tags
-            or ("tagged" in self.skip_tags and tags)
-            or ("untagged" in self.skip_tags and not tags)
-        ):
+        """Whether --tags and --skip-tags leave a task in."""
+        return self.selects_tags(task.words.tags)
+
+    def selects_tags(self, tags: frozenset[str]) -> bool:
+        """Whether they leave in what has these tags; `always`, `never`, `all` and the like as in Ansible."""
+        kinds = tags | {"tagged" if tags else "untagged"}
+        if self.skip_tags & kinds or ("all" in self.skip_tags and "always" not in tags):
             return False
         if not self.tags or "all" in self.tags:
             return "never" not in tags or bool(self.tags & tags)

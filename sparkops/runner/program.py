@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from sparkops.playbook.model import Block, Step, Task
+from sparkops.playbook.model import Block, Step, Task, tasks_in
 
 Section = Literal["block", "rescue", "always"]
 
 
 @dataclass(frozen=True)
 class Level:
-    """Where in a block an item stands; the same block may be entered twice, hence `entry`."""
+    """Where in a block an item stands; the same block may be entered twice, hence `entry`. order: the block's."""
 
     block: Block
     section: Section
     entry: int
+    order: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Item:
     """A task in its blocks (the outermost first), or without one a mark: `flush` (handlers run here) or `reraise`
     (an `always` has ended after a failure, which goes on outwards from `path`). order: where it stands in the play.
+    at: for `flush`, the place among the handlers from which on they run.
     """
 
     task: Task | None
@@ -31,32 +34,46 @@ class Item:
     mark: Literal["", "flush", "reraise"] = ""
     order: tuple[int, ...] = ()
     handler: bool = False
+    at: int = 0
 
 
 class Program:
-    """Numbers items as it lines steps up, so that hosts can tell who is further."""
+    """Numbers items as it lines steps up, so that hosts can tell who is further.
 
-    def __init__(self) -> None:
+    selects: which tasks there are at all (--tags).
+    """
+
+    def __init__(self, selects: Callable[[Task], bool]) -> None:
         self._entries = 0
+        self._selects = selects
 
-    def line(self, steps: tuple[Step, ...], path: tuple[Level, ...] = (), order: tuple[int, ...] = ()) -> list[Item]:
-        """The items of steps, those of each block's `always` behind its own."""
+    def line(
+        self,
+        steps: tuple[Step, ...],
+        path: tuple[Level, ...] = (),
+        order: tuple[int, ...] = (),
+        handler: bool = False,
+    ) -> list[Item]:
+        """The items of the selected steps, those of each block's `always` behind its own."""
         found: list[Item] = []
         for number, step in enumerate(steps):
             at = (*order, number)
             if isinstance(step, Task):
-                found.append(Item(step, path, order=at))
+                if handler or self._selects(step):
+                    found.append(Item(step, path, order=at, handler=handler))
                 continue
             self._entries += 1
             entry = self._entries
-            found += self.line(step.block, (*path, Level(step, "block", entry)), (*at, 0))
-            found += self.line(step.always, (*path, Level(step, "always", entry)), (*at, 2))
+            found += self.line(step.block, (*path, Level(step, "block", entry, at)), (*at, 0), handler)
+            found += self.line(step.always, (*path, Level(step, "always", entry, at)), (*at, 2), handler)
         return found
 
-    @staticmethod
-    def rescues(item: Item) -> bool:
+    def rescues(self, item: Item) -> bool:
         """Whether a block around an item rescues its failure."""
-        return any(level.section == "block" and level.block.rescue for level in item.path)
+        return any(self._rescues(level) for level in item.path)
+
+    def _rescues(self, level: Level) -> bool:
+        return level.section == "block" and any(map(self._selects, tasks_in(level.block.rescue)))
 
     def recover(self, failed: Item, queue: deque[Item]) -> bool:
         """Change `queue` to what comes after `failed` has failed. True when a rescue comes next; else what is left are
@@ -66,12 +83,12 @@ class Program:
             level, outer = failed.path[depth], failed.path[:depth]
             while queue and self._inside(queue[0], depth, level, level.section):
                 queue.popleft()
-            if level.section == "block" and level.block.rescue:
-                rescue = Level(level.block, "rescue", level.entry)
-                items = self.line(level.block.rescue, (*outer, rescue), (*failed.order[:1], 1))
+            if self._rescues(level):
+                rescue = Level(level.block, "rescue", level.entry, level.order)
+                items = self.line(level.block.rescue, (*outer, rescue), (*level.order, 1), failed.handler)
                 queue.extendleft(reversed(items))
                 return True
-            if level.section != "always" and level.block.always:
+            if level.section != "always" and any(map(self._selects, tasks_in(level.block.always))):
                 queue.insert(self._always(queue, depth, level), Item(None, outer, "reraise", failed.order))
                 return False
         queue.clear()

@@ -9,10 +9,13 @@ from sparkops.events import STATES, Emit, Event, Handler, Recap, Task
 
 # Of several reasons to fail, the first of these is the exit code (DESIGN §5).
 PRECEDENCE = (130, 5, 2, 1, 4)
+INCLUDE = "include_tasks"
 
 
 class Tally:
-    """Passes events on, one at a time, and counts them. As in Ansible, `ok` counts changed and ignored tasks too."""
+    """Passes events on, one at a time, and counts them. As in Ansible, `ok` counts changed and ignored
+    tasks too, and each file that a loop includes.
+    """
 
     def __init__(self, emit: Emit, hosts: Iterable[str]) -> None:
         self._emit = emit
@@ -28,6 +31,10 @@ class Tally:
                 counts[event.state] += 1
                 if event.state in ("changed", "ignored"):
                     counts["ok"] += 1
+                if event.state == "ignored" and event.result.get("changed"):
+                    counts["changed"] += 1
+                if event.module == INCLUDE and event.state == "ok":
+                    counts["ok"] += max(0, sum("include" in one for one in event.result.get("results", ())) - 1)
             self._emit(event)
 
     def unreachable(self, host: str) -> None:

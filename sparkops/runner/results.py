@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sparkops.errors import InputError
 from sparkops.events import Handler, State, Task
 from sparkops.playbook.action import Acted
 from sparkops.playbook.compile import Compiled, Step
@@ -14,6 +15,8 @@ from sparkops.playbook.scope import Scope
 # A loop ends as its worst item does.
 WORST = ("failed", "unknown", "changed", "ok", "skipped")
 HIDDEN = "hidden by no_log"
+NOT_MET = "Conditional result was False"
+NO_ITEMS = "No items in the list"
 
 
 @dataclass(frozen=True)
@@ -26,33 +29,64 @@ class Answer:
     result: dict[str, Any]
     seconds: float
 
+    @property
+    def changed(self) -> bool:
+        """Whether it has changed something: as in Ansible, a program that ran and failed has too."""
+        if self.state == "failed":
+            return bool(self.result.get("changed", "rc" in self.result))
+        return self.state == "changed"
+
 
 def of_action(acted: Acted) -> Answer:
     """What the controller did, as an answer."""
     return Answer(acted.state, acted.msg, None, acted.result, 0.0)
 
 
+def acted(compiled: Compiled) -> list[Answer]:
+    """The answers of what the controller did for a task."""
+    return [of_action(step.acted) for step in compiled.steps if step.acted is not None]
+
+
+def known(compiled: Compiled) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(Registered and set, included) variables of a task that the controller did."""
+    facts: dict[str, Any] = {}
+    included: dict[str, Any] = {}
+    for step in compiled.steps:
+        if step.acted is not None:
+            facts |= step.acted.facts
+            included |= step.acted.included
+    if compiled.task.register:
+        pairs = zip(compiled.steps, acted(compiled), strict=True)
+        judged = [judge(compiled, step, answer) for step, answer in pairs]
+        facts[compiled.task.register] = as_variable(joined(compiled, judged))
+    return facts, included
+
+
 def as_variable(answer: Answer) -> dict[str, Any]:
     """The result under the names that Ansible registers."""
-    value = {**answer.result, "changed": answer.state == "changed", "failed": answer.state == "failed"}
-    value.setdefault("msg", answer.msg)
+    value = {**answer.result, "changed": answer.changed}
+    if "results" in value:
+        # A loop says `failed` only when it is.
+        return {**value, "skipped": answer.state == "skipped"} | ({"failed": True} if answer.state == "failed" else {})
     if answer.state == "skipped":
-        value["skipped"] = True
+        return {**value, "skipped": True}
+    value["failed"] = answer.state == "failed"
+    if answer.msg or "rc" in value:
+        value.setdefault("msg", answer.msg)
     return value
 
 
-def skipped(reason: str, looped: bool = False) -> Answer:
-    """The answer of a task that did not run."""
-    result: dict[str, Any] = {"skip_reason": "Conditional result was False", "false_condition": reason}
-    return Answer("skipped", reason, None, {**result, "results": []} if looped else result, 0.0)
+def skipped(condition: Any) -> Answer:
+    """The answer of a task that did not run, since a condition does not hold."""
+    return Answer("skipped", str(condition), None, {"skip_reason": NOT_MET, "false_condition": condition}, 0.0)
 
 
 def joined(compiled: Compiled, answers: list[Answer]) -> Answer:
     """A task's answers as one; a loop's stand under `results`, with the items that were left out in their place."""
-    if not answers:
-        return skipped(compiled.reason, compiled.looped)
     if not compiled.looped:
-        return answers[0]
+        return answers[0] if answers else skipped(compiled.reason)
+    if not answers and not compiled.skipped_items:
+        return Answer("skipped", NO_ITEMS, None, {"results": [], "skipped_reason": NO_ITEMS}, 0.0)
     results: list[dict[str, Any]] = []
     ended = iter(zip(compiled.steps, answers, strict=False))
     left_out = {index: (local, reason) for index, local, reason in compiled.skipped_items}
@@ -67,33 +101,55 @@ def joined(compiled: Compiled, answers: list[Answer]) -> Answer:
         results.append({**as_variable(pair[1]), **pair[0].local})
     state = next(state for state in WORST if any(answer.state == state for answer in answers) or state == "skipped")
     telling = [answer.msg for answer in answers if answer.msg and answer.state == state]
+    summary = {"failed": "One or more items failed", "skipped": "All items skipped"}.get(state, "All items completed")
+    result: dict[str, Any] = {"results": results, "msg": summary}
+    if state == "failed":
+        result["changed"] = any(answer.changed for answer in answers)
     return Answer(
         state,
-        "; ".join(dict.fromkeys(telling)),
+        "; ".join(dict.fromkeys(telling)) or (summary if state == "skipped" else ""),
         "\n".join(answer.diff for answer in answers if answer.diff) or None,
-        {"results": results},
+        result,
         sum(answer.seconds for answer in answers),
     )
 
 
 def judge(compiled: Compiled, step: Step, answer: Answer) -> Answer:
-    """What changed_when and failed_when make of one step's answer; they see it under its registered name."""
+    """What changed_when and failed_when make of one step's answer; they see it under its registered name. One that
+    cannot be evaluated fails the task.
+    """
+    try:
+        return _judged(compiled, step, answer)
+    except InputError as error:
+        return failed(answer, error)
+
+
+def failed(answer: Answer, error: InputError, changed: bool | None = None) -> Answer:
+    """The answer of a task whose conditions cannot be evaluated."""
+    told = {"msg": error.message, "changed": answer.changed if changed is None else changed}
+    return replace(answer, state="failed", msg=str(error), result={**answer.result, **told})
+
+
+def _judged(compiled: Compiled, step: Step, answer: Answer) -> Answer:
     task = compiled.task
-    if answer.state == "skipped" or (task.failed_when is None and task.changed_when is None):
+    if answer.state == "skipped" or compiled.error or (task.failed_when is None and task.changed_when is None):
         return answer
     scope = _seeing(compiled, step, answer)
-    if task.changed_when is not None and answer.state in ("ok", "changed"):
-        answer = replace(answer, state="changed" if scope.all_true(task.changed_when) else "ok")
+    changed = answer.changed if task.changed_when is None else scope.all_true(task.changed_when)
+    if answer.state == "failed" and task.changed_when is not None:
+        answer = replace(answer, result={**answer.result, "changed": changed})
+    elif answer.state in ("ok", "changed"):
+        answer = replace(answer, state="changed" if changed else "ok")
     if task.failed_when is None:
         return answer
-    failed = bool(task.failed_when) and scope.all_true(task.failed_when)
-    state = "failed" if failed else answer.state
-    if state == "failed" and not failed:
-        # The module failed and the playbook says that this is none: it has run, and so changed what it changes.
-        state = "changed" if task.changed_when is None and "rc" in answer.result else "ok"
-        if task.changed_when is not None:
-            state = "changed" if scope.all_true(task.changed_when) else "ok"
-    return replace(answer, state=state, result={**answer.result, "failed_when_result": failed})
+    wrong = bool(task.failed_when) and scope.all_true(task.failed_when)
+    told = {**answer.result, "failed_when_result": wrong}
+    if wrong:
+        return replace(answer, state="failed", result={**told, "changed": changed})
+    if answer.state == "failed":
+        # The module failed and the playbook says that this is none.
+        return replace(answer, state="changed" if changed else "ok", result=told)
+    return replace(answer, result=told)
 
 
 def until_met(compiled: Compiled, step: Step, answer: Answer) -> bool:
@@ -106,7 +162,7 @@ def until_met(compiled: Compiled, step: Step, answer: Answer) -> bool:
 
 def _seeing(compiled: Compiled, step: Step, answer: Answer) -> Scope:
     """The task's names with its result; by now nothing is awaited any more."""
-    scope = replace(compiled.scope, pending=frozenset(), facts_pending=False, apart=False)
+    scope = compiled.scope.settled()
     name = compiled.task.register
     return scope.with_local({**step.local, **({name: as_variable(answer)} if name else {})})
 
@@ -117,6 +173,9 @@ def event(
     """What reporters are told. `no_log` hides all but the state."""
     task = compiled.task
     state: State = answer.state  # type: ignore[assignment]
+    result = answer.result
+    if state == "failed" and answer.changed:
+        result = {**result, "changed": True}
     if state == "failed":
         state = "ignored" if compiled.ignore else "rescued" if rescued else state
     kind = Handler if handler else Task
@@ -131,7 +190,7 @@ def event(
         seconds=answer.seconds,
         msg=HIDDEN if compiled.no_log else answer.msg,
         diff=None if compiled.no_log else answer.diff,
-        result={} if compiled.no_log else answer.result,
+        result={} if compiled.no_log else result,
     )
 
 
@@ -139,6 +198,6 @@ def marked(play: Play, compiled: Compiled, handler: bool) -> Compiled:
     """A handler's last step tells the node to forget the notification once it has run; other tasks are as they are."""
     if not handler or compiled.local:
         return compiled
-    mark = {"scope": play.scope, "handler": [compiled.task.name, *compiled.task.listen]}
+    mark = {"scope": play.scope, "handler": [compiled.name, *compiled.task.listen]}
     last = replace(compiled.steps[-1], frame={**compiled.steps[-1].frame, **mark})
     return replace(compiled, steps=(*compiled.steps[:-1], last))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from sparkops.playbook.scope import Scope
 from sparkops.playbook.template import Templar
 from sparkops.project.near import did_you_mean
 from sparkops.runner.batch import Batch, batches
-from sparkops.runner.foresight import foresee, gather, gathers, syntax_errors, vars_files
+from sparkops.runner.foresight import Ahead, foresee, gather, gathers, syntax_errors, vars_files
 from sparkops.runner.hoststate import HostState, OpenSession
 from sparkops.runner.hostvars import HostVars, magic
 from sparkops.runner.options import Options
@@ -76,7 +77,8 @@ class Run:
         self._connect = connect
         self._templar = Templar(folders)
         chosen = set(target.names())
-        self._plays = [(play, self._hosts(play, chosen)) for play in plays]
+        named = [replace(play, name=self._name(play)) for play in plays]
+        self._plays = [(play, self._hosts(play, chosen)) for play in named]
         names = dict.fromkeys(name for _, hosts in self._plays for name in hosts)
         self._states = {name: HostState(target.inventory.host(name)) for name in names}
         self._hostvars = HostVars(target.inventory, self._states)
@@ -84,6 +86,13 @@ class Run:
         self._stopping = False
         self._started = self._go_on = False
         self._asking = threading.Lock()
+
+    def _name(self, play: Play) -> str:
+        """A play's name, which its vars may be in."""
+        try:
+            return str(self._templar.render(play.name, {**play.vars, **self.options.extra}))
+        except InputError:
+            return play.name
 
     def _hosts(self, play: Play, chosen: set[str]) -> list[str]:
         pattern = self._templar.render(play.hosts, self.options.extra)
@@ -110,14 +119,15 @@ class Run:
             names = [task.name for play, _ in self._plays for task in tasks_in(self._steps(play))]
             hint = did_you_mean(str(self.options.start_at), names)
             raise InputError(f"no task is called {self.options.start_at!r}", hint=hint)
+        ahead: dict[str, Ahead] = defaultdict(Ahead)
         for play, hosts in self._plays:
             batches(hosts, self._serial(play), play.position)
             batch = Batch(play, hosts, 1)
             tasks = [task for task in tasks_in(self._steps(play)) if self.options.selects(task)]
             for name in hosts:
                 try:
-                    scope = self._enter(play, self._states[name], batch, hosts).awaiting(set(), facts=True)
-                    errors = foresee(play, [*tasks, *play.handlers], scope, self._files)
+                    scope = self._enter(play, self._states[name], batch, hosts)
+                    errors = foresee(play, [*tasks, *play.handlers], scope, self._files, ahead[name])
                 except InputError as wrong:
                     errors = [wrong]
                 for error in errors:
@@ -133,7 +143,7 @@ class Run:
             self.tally(Notice(f"nothing matches {part!r}"))
         try:
             for play, hosts in self._plays:
-                if not self._play(play, [name for name in hosts if not self._states[name].lost]):
+                if not self._play(play, hosts):
                     break
                 self._started = self._started or self._starts_in(play)
         except KeyboardInterrupt:
@@ -161,7 +171,7 @@ class Run:
         state.magic = magic(play, batch, hosts, self.options, self._hostvars)
         state.files = {}
         scope = state.scope(self._templar, play, self.options)
-        state.files = vars_files(play, scope, self._files)
+        vars_files(play, scope, self._files, state.files)
         return scope
 
     def _play(self, play: Play, hosts: list[str]) -> bool:
@@ -170,11 +180,14 @@ class Run:
             self.tally(Notice(f"play {play.name!r}: no hosts matched {play.hosts!r}, skipped"))
             return True
         for names in batches(hosts, self._serial(play), play.position):
-            batch = Batch(play, names, self.options.forks)
-            self._run_batch(play, batch, hosts)
-            if batch.broken or len(batch.failed) == len(names):
-                # As in Ansible: when a whole batch has failed, the rest is not touched.
-                return not (batch.broken or play.serial)
+            batch = Batch(play, [name for name in names if not self._states[name].lost], self.options.forks)
+            if batch.hosts:
+                self._run_batch(play, batch, hosts)
+            if len(batch.failed) == len(names):
+                # As in Ansible: when a whole batch has failed, nothing else is touched.
+                return False
+            if batch.over:
+                break
         return True
 
     def _run_batch(self, play: Play, batch: Batch, hosts: list[str]) -> None:
@@ -210,10 +223,11 @@ class Run:
         """What there is to do, in order: facts, each section's tasks, and after each the handlers."""
         found = [Item(gather(play), order=(-1,))] if gathers(play, self.options) else []
         for number, section in enumerate(play.sections):
-            line = program.line(section, order=(number,))
-            kept = [item for item in line if item.task is None or self.options.selects(item.task)]
-            if kept or number == len(play.sections) - 1:
-                found += [*kept, Item(None, mark="flush", order=(number, 1 << 30))]
+            kept = program.line(section, order=(number,))
+            # Handlers that a handler notifies backwards run with the flush behind, so there is one after each section.
+            found += kept
+            if (kept or number) and self.options.selects_tags(play.words.tags | {"always"}):
+                found.append(Item(None, mark="flush", order=(number, 1 << 30)))
         return self._from_start(found)
 
     def _from_start(self, items: list[Item]) -> list[Item]:

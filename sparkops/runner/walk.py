@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import ChainMap, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sparkops.errors import TaskFailed
+from sparkops.errors import InputError, SparkopsError, TaskFailed
 from sparkops.events import Emit, Progress, TaskStart
 from sparkops.inventory.inventory import Inventory
-from sparkops.playbook.compile import Compiled, compile_task
+from sparkops.playbook.compile import Compiled, Step, compile_task, display, failing, notified
 from sparkops.playbook.files import Files
-from sparkops.playbook.model import Play, Task
+from sparkops.playbook.model import Play
 from sparkops.playbook.parse import task_file
-from sparkops.playbook.scope import NeedsOthers, NeedsResult, Scope
+from sparkops.playbook.scope import NeedsOthers, NeedsResult, Scope, placed
 from sparkops.playbook.template import Templar
 from sparkops.runner import control, results
 from sparkops.runner.batch import Batch
-from sparkops.runner.hoststate import HostState, OpenSession
+from sparkops.runner.handlers import Due
+from sparkops.runner.hoststate import FACTS, HostState, OpenSession
 from sparkops.runner.options import Options
 from sparkops.runner.program import Item, Program
 from sparkops.runner.results import Answer
-from sparkops.runner.window import Window
+from sparkops.runner.together import Together, given
+from sparkops.runner.window import Window, ends, one_by_one, waits_alone
 
 SETUP = "setup"
+# As far down as includes may lead (each, and each block, is two numbers of an item's order).
+DEEPEST = 200
 
 
 @dataclass(frozen=True)
@@ -61,14 +65,19 @@ class Walk:
     state: HostState
     batch: Batch
     queue: deque[Item] = field(default_factory=deque)
-    program: Program = field(default_factory=Program)
-    notified: set[str] = field(default_factory=set)
-    failure: TaskFailed | None = None
+    failure: SparkopsError | None = None
+    # The item that was last carried out; whether there is something that the node has not been told yet.
+    last: Item | None = None
+    untold: bool = False
 
     def __post_init__(self) -> None:
         self.name = self.state.host.name
+        self.due = Due(self.play.handlers, lambda handler: display(handler.name, self.scope().settled()))
         self.options = self.context.options
-        self.among_others = len(self.batch.hosts) > 1
+        self.program = Program(self.options.selects)
+        hosts: list[str] = self.state.magic["ansible_play_hosts_all"]
+        before = {host for host in hosts if self.context.states[host].lost} - set(self.batch.hosts)
+        self.together = Together(self.name, self.play, self.batch, hosts, frozenset(before))
 
     def run(self, items: list[Item]) -> None:
         """Go through the items to their end."""
@@ -77,13 +86,16 @@ class Walk:
             window = self._next_window()
             if window:
                 self._run(window)
+        if self.untold:
+            self._channel(None).sync()
         if self.failure is not None:
             raise self.failure
 
     def scope(self) -> Scope:
         """The names as they stand now."""
         scope = self.state.scope(self.context.templar, self.play, self.options)
-        return replace(scope, apart=self.among_others)
+        forced = ChainMap(self.together.present(), scope.forced)  # type: ignore[arg-type]
+        return replace(scope, forced=forced, apart=self.together.among_others)
 
     # What can be sent now
 
@@ -96,14 +108,18 @@ class Walk:
             if item.task is None:
                 if window and (item.mark != "flush" or self._may_notify(window)):
                     break
+                if item.mark == "flush" and not item.at and self.together.lockstep and not self._go_on(item):
+                    continue
                 self.queue.popleft()
                 self._pass(item)
                 continue
-            alone = self._alone(item.task)
-            if alone and (window or not self._lead(item, scope)):
+            alone = self.together.meets(item.task)
+            if alone:
                 if window:
                     break
-                continue
+                if not self._lead(item):
+                    continue
+                scope = replace(self.scope(), apart=False)
             try:
                 compiled = compile_task(item.task, self.play, scope, self.context.files)
             except NeedsResult:
@@ -111,19 +127,24 @@ class Walk:
             except NeedsOthers:
                 if window:
                     break
-                self.batch.meet(self.name, item.order)
+                self.together.meet(item.order)
                 scope = replace(self.scope(), apart=False)
                 continue
-            waits = _waits(compiled) or self.options.step
+            except InputError as error:
+                if window:
+                    # What is ahead may still give what is missing, or fail.
+                    break
+                compiled = failing(item.task, self.play, scope, self.context.files, error)
+            waits = waits_alone(compiled) or self.options.step
             if window and waits:
                 break
             self.queue.popleft()
             if self.options.step and compiled.steps and not self.context.ask(self.name, compiled.name):
                 continue
             window.append(Ahead(item, compiled, self._splice(item, compiled, scope)))
-            if alone or waits or _ends(compiled):
+            if alone or waits or ends(compiled):
                 break
-            scope = self._after(compiled, scope)
+            scope = replace(self._after(compiled, scope), apart=self.together.among_others)
         return window
 
     def _pass(self, item: Item) -> None:
@@ -131,30 +152,20 @@ class Walk:
         if item.mark == "reraise":
             self._recover(item)
         elif item.mark == "flush":
-            self._flush()
+            self._flush(item)
 
     def _may_notify(self, window: list[Ahead]) -> bool:
         """Whether handlers may be due behind the window: only then is its end waited for."""
         # What a run before this one left behind, the node says with its first answer.
         unknown = self.state.pending is None and bool(self.play.handlers)
-        return unknown or bool(self.notified) or any(ahead.compiled.task.notify for ahead in window)
-
-    def _alone(self, task: Task) -> bool:
-        """Whether a task has a window of its own, since hosts meet at it."""
-        return self.among_others and (self.play.lockstep or task.words.run_once is not None)
+        return unknown or bool(self.due) or any(ahead.compiled.task.notify for ahead in window)
 
     def _after(self, compiled: Compiled, scope: Scope) -> Scope:
         """The names behind a task of the window: known where the controller knows them, else awaited."""
         task = compiled.task
         if not compiled.local:
             return scope.awaiting({task.register} if task.register else set(), task.module == SETUP)
-        known: dict[str, Any] = {}
-        for step in compiled.steps:
-            if step.acted is not None:
-                known |= {**step.acted.included, **step.acted.facts}
-        if task.register:
-            known[task.register] = results.as_variable(results.joined(compiled, _acted(compiled)))
-        return scope.with_results(known)
+        return scope.with_results(*results.known(compiled))
 
     def _splice(self, item: Item, compiled: Compiled, scope: Scope) -> tuple[Item, ...]:
         """The items of the files that an include names, put at the queue's head."""
@@ -164,66 +175,79 @@ class Walk:
             if step.acted is None or step.acted.tasks_file is None:
                 continue
             task = compiled.task
-            outer = replace(task.outer, vars={**task.outer.vars, **task.words.vars, **step.local})
+            if len(item.order) > DEEPEST:
+                raise InputError("files include one another without an end", where=task.position)
+            outer = replace(task.outer, params={**task.words.params, **step.local})
             steps = task_file(Path(step.acted.tasks_file), outer, names, scope.render)
-            line = self.program.line(steps, item.path, (*item.order, number))
-            found += [one for one in line if one.task is None or self.options.selects(one.task)]
+            line = self.program.line(steps, item.path, (*item.order, number), item.handler)
+            found += line
         self.queue.extendleft(reversed(found))
         return tuple(found)
 
     # Running it
 
     def _run(self, window: list[Ahead]) -> None:
-        left = deque(window)
-        channel = None if all(ahead.compiled.local for ahead in window) else self._channel(window[0].compiled)
+        left, failed = deque(window), False
+        alone = all(ahead.compiled.local for ahead in window) or one_by_one(window[0].compiled)
+        channel = None if alone else self._channel(None)
+        self.untold = self.untold and channel is None
         for answers in self._answers(window, channel):
             ahead = left.popleft()
-            if self._ended(ahead, answers):
+            self.last = ahead.item
+            failed = self._ended(ahead, answers)
+            if failed:
                 self._put_back(left)
                 self._recover(ahead.item)
                 break
         if channel:
             channel.finish()
-        if self._alone(window[0].compiled.task):
-            self.batch.share(window[0].item.order, self._given(window[0].compiled))
+        first = window[0]
+        if self.together.meets(first.compiled.task):
+            self.batch.share(first.item.order, None if failed else given(first.compiled, self.state.variables))
 
     def _answers(self, window: list[Ahead], channel: Window | None) -> Iterator[list[Answer]]:
         """Each task's answers, judged."""
         first = window[0].compiled
-        if first.steps and first.task.until is not None:
-            yield self._until(first, channel)
+        if one_by_one(first):
+            yield list(self._each(first))
             return
         # A handler's notification is forgotten by the node itself, with its last step.
         sent = [results.marked(self.play, ahead.compiled, ahead.item.handler) for ahead in window]
-        for ahead, answers in zip(window, channel.execute(sent) if channel else map(_acted, sent), strict=False):
+        for ahead, answers in zip(window, channel.execute(sent) if channel else map(results.acted, sent), strict=False):
             pairs = zip(ahead.compiled.steps, answers, strict=False)
             yield [results.judge(ahead.compiled, step, answer) for step, answer in pairs]
 
-    def _until(self, compiled: Compiled, channel: Window | None) -> list[Answer]:
-        """Try again until the condition holds; the answers say how often each was tried."""
-        retries, delay = control.retries(compiled)
-        found: list[Answer] = []
-        for step in compiled.steps:
-            for attempt in range(1, retries + 2):
-                if attempt > 1:
-                    time.sleep(delay)
-                one = replace(compiled, steps=(step,))
-                tried = next(channel.execute([one])) if channel else _acted(one)
-                if channel:
-                    channel.finish()
-                answer = results.judge(compiled, step, tried[0])
-                met = results.until_met(compiled, step, answer)
-                answer = replace(answer, result={**answer.result, "attempts": attempt})
-                if met:
-                    break
-            if not met:
-                answer = replace(answer, state="failed", result={**answer.result, "attempts": retries})
-            found.append(answer)
-        return found
+    def _each(self, compiled: Compiled) -> Iterator[Answer]:
+        for number, step in enumerate(compiled.steps):
+            if number:
+                time.sleep(compiled.task.loop_control.pause)
+            yield self._tried(compiled, step)
 
-    def _channel(self, compiled: Compiled) -> Window:
-        """To the node, or to the delegate."""
-        context, name = self.context, compiled.delegate
+    def _tried(self, compiled: Compiled, step: Step) -> Answer:
+        """One step's answer: with `until` the last one, which says how often it was tried."""
+        one = replace(compiled, steps=(step,))
+        with placed(compiled.task.position):
+            channel = None if one.local else self._channel(step.delegate)
+        until = compiled.task.until is not None
+        for attempt in range(1, compiled.retries + 2):
+            if attempt > 1:
+                time.sleep(compiled.delay)
+            answer = next(channel.execute([one]))[0] if channel else results.acted(one)[0]
+            if channel:
+                channel.finish()
+            if until:
+                answer = replace(answer, result={**answer.result, "attempts": attempt})
+            answer = results.judge(compiled, step, answer)
+            try:
+                if not until or results.until_met(compiled, step, answer):
+                    return answer
+            except InputError as error:
+                return results.failed(answer, error, changed=False)
+        return replace(answer, state="failed", result={**answer.result, "attempts": compiled.retries})
+
+    def _channel(self, name: str | None) -> Window:
+        """To the node, or to the delegate of that name."""
+        context = self.context
         if name is not None and name != self.name:
             other = context.states[name] if name in context.states else HostState(context.inventory.host(name))
             address = other.address(other.scope(context.templar, self.play, self.options), self.options)
@@ -244,13 +268,17 @@ class Walk:
         rescued = failed and self.program.rescues(ahead.item)
         check = self.options.check if compiled.check is None else compiled.check
         event = results.event(self.name, self.play, compiled, answer, check, ahead.item.handler, rescued)
-        self.context.emit(event)
+        # As in Ansible, meta is a word to the runner, and no task that is told of and counted.
+        if task.module != "meta" or failed:
+            self.context.emit(event)
         if answer.state == "changed" and task.notify:
-            self._notify(compiled)
-        if ahead.item.handler and not answers:
-            self._tell_node("forget", [task.name, *task.listen])
+            self._notify(compiled, ahead.item.handler)
+        if ahead.item.handler and not failed and (compiled.local or one_by_one(compiled)):
+            self._tell_node("forget", [compiled.name, *task.listen])
         if failed:
-            self.failure = TaskFailed(event.msg, where=f"{self.name}: {compiled.name} ({task.position})")
+            where = f"{self.name}: {compiled.name} ({task.position})"
+            self.failure = compiled.error or TaskFailed(event.msg, where=where)
+            self.together.failed(ahead.item.order)
             about = {"name": compiled.name, "action": task.module}
             self.state.variables |= {
                 "ansible_failed_result": results.as_variable(answer),
@@ -259,7 +287,7 @@ class Walk:
             return True
         for step in compiled.steps:
             if step.acted is not None:
-                control.obey(self, step.acted)
+                control.obey(self, ahead.item, step.acted)
         return False
 
     def _learn(self, compiled: Compiled, answer: Answer) -> None:
@@ -268,21 +296,25 @@ class Walk:
             if step.acted is not None:
                 state.included |= step.acted.included
                 state.variables |= step.acted.facts
+                state.learn_facts({FACTS: step.acted.cached})
         if compiled.task.register:
             state.variables[compiled.task.register] = results.as_variable(answer)
-        if not compiled.local and compiled.delegate is None:
+        if not compiled.local:
             state.learn_facts(answer.result)
 
-    def _notify(self, compiled: Compiled) -> None:
-        names = [str(compiled.scope.render(name)) for name in compiled.task.notify]
-        self.notified.update(names)
-        if compiled.task.judged or compiled.local or compiled.delegate:
+    def _notify(self, compiled: Compiled, by_handler: bool) -> None:
+        names = notified(compiled.task, compiled.scope.settled())
+        for name in self.due.unknown(names):
+            raise InputError(f"no handler is called {name!r}", where=compiled.task.position)
+        self.due.notify(names, at_once=by_handler)
+        if compiled.task.judged or compiled.local or compiled.delegated:
             self._tell_node("notify", names)
 
     def _tell_node(self, op: str, handlers: list[str]) -> None:
-        """Have the node remember, or forget, that handlers are due; it hears it with the next window."""
+        """Have the node remember, or forget, that handlers are due; it hears it with the next window or at the end."""
         if self.state.session is not None and not self.options.check:
             self.state.session.send({"op": op, "scope": self.play.scope, "handlers": handlers})
+            self.untold = True
 
     def _recover(self, item: Item) -> None:
         if self.program.recover(item, self.queue):
@@ -295,45 +327,58 @@ class Walk:
         self.queue.clear()
         self.queue.extend([*(ahead.item for ahead in left if ahead.item not in put_in), *waiting])
 
-    def _flush(self) -> None:
+    def _flush(self, mark: Item) -> None:
         """Put the handlers that are due at the queue's head, in their own order; also those a run before this left."""
-        owed = set((self.state.pending or {}).pop(self.play.scope, []))
-        due = self.notified | owed
-        self.notified = set()
-        names = {name for handler in self.play.handlers for name in (handler.name, *handler.listen)}
-        if owed - names:
-            self._tell_node("forget", sorted(owed - names))
-        known = [handler for handler in self.play.handlers if {handler.name, *handler.listen} & due]
-        self.queue.extendleft(Item(handler, handler=True, order=(1 << 30,)) for handler in reversed(known))
+        owed = (self.state.pending or {}).pop(self.play.scope, [])
+        gone = self.due.unknown(owed)
+        if gone:
+            self._tell_node("forget", gone)
+        self.due.notify(set(owed) - set(gone))
+        handlers, further = self.due.take(mark.at)
+        items = [Item(handler, handler=True, order=(*mark.order, place)) for place, handler in handlers]
+        if further is not None:
+            items.append(replace(mark, at=further))
+        self.queue.extendleft(reversed(items))
 
     # Hosts among one another
 
-    def _lead(self, item: Item, scope: Scope) -> bool:
-        """Meet the others before a task. False when it is not for this host: another has run it for all, or the play
-        has ended meanwhile.
+    def _go_on(self, item: Item) -> list[str]:
+        """Meet the others before an item: the hosts that have come to it. [] when the batch has ended meanwhile, or
+        when the failure of another is this host's too.
+        """
+        meeting = self.together.meet(item.order)
+        if self.batch.ended:
+            return []
+        if self.together.must_fail(meeting):
+            self._fail_with("another host has failed, which ends this play for all", self.last or item)
+            return []
+        return meeting.hosts
+
+    def _fail_with(self, why: str, item: Item) -> None:
+        self.failure = TaskFailed(why, where=self.name)
+        self._recover(item)
+
+    def _lead(self, item: Item) -> bool:
+        """Meet the others before a task. False when it is not for this host (now): another has run it for all, or has
+        failed at it for all.
         """
         assert item.task is not None
-        here = self.batch.meet(self.name, item.order)
-        if self.batch.ended:
+        here = self._go_on(item)
+        if not here:
             return False
         once = item.task.words.run_once
-        if once is None or not scope.flag(once, "run_once") or here[0] == self.name:
+        with placed(item.task.position):
+            for_all = control.for_all(item.task) if once is None else self.scope().settled().flag(once, "run_once")
+        if not for_all or here[0] == self.name:
             return True
         self.queue.popleft()
-        given = self.batch.wait_for(here[0], item.order)
-        if given is None:
-            raise TaskFailed(f"{here[0]} has failed at what it was to do once for all", where=self.name)
-        self.state.variables |= given["variables"]
-        self.state.included |= given["included"]
+        shared = self.batch.wait_for(here[0], item.order)
+        if shared is None:
+            self._fail_with(f"{here[0]} has failed at what it was to do once for all", item)
+            return False
+        self.state.variables |= shared["variables"]
+        self.state.included |= shared["included"]
         return False
-
-    def _given(self, compiled: Compiled) -> dict[str, Any]:
-        """What a task that one host runs for all gives the others: its result, and the variables that it set."""
-        acted = [step.acted for step in compiled.steps if step.acted is not None]
-        variables = {name: value for one in acted for name, value in one.facts.items()}
-        if compiled.task.register:
-            variables[compiled.task.register] = self.state.variables.get(compiled.task.register)
-        return {"variables": variables, "included": {k: v for one in acted for k, v in one.included.items()}}
 
     def _begin(self, compiled: Compiled) -> None:
         self.context.emit(TaskStart(self.name, self.play.name, compiled.name, compiled.task.module))
@@ -341,21 +386,3 @@ class Walk:
     def _progress(self, compiled: Compiled, message: dict[str, Any]) -> None:
         fields = (message["done"], message["total"], message["unit"], message.get("msg", ""))
         self.context.emit(Progress(self.name, compiled.name, *fields))
-
-
-def _acted(compiled: Compiled) -> list[Answer]:
-    return [results.of_action(step.acted) for step in compiled.steps if step.acted is not None]
-
-
-def _waits(compiled: Compiled) -> bool:
-    """Whether nothing may be sent before or behind it: another host's session, retries, a word to the runner."""
-    acted = [step.acted for step in compiled.steps if step.acted is not None]
-    if any(one.control or one.pause is not None for one in acted) or compiled.delegate is not None:
-        return True
-    return bool(compiled.steps) and compiled.task.until is not None
-
-
-def _ends(compiled: Compiled) -> bool:
-    """Whether nothing may be sent behind it: the controller judges how it ended, or knows that it has failed."""
-    failed = any(step.acted is not None and step.acted.state == "failed" for step in compiled.steps)
-    return bool(compiled.steps) and (compiled.task.judged or (failed and not compiled.ignore))

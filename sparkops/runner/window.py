@@ -23,6 +23,28 @@ def frames(tasks: list[Compiled]) -> list[dict[str, Any]]:
     return found
 
 
+def one_by_one(compiled: Compiled) -> bool:
+    """Whether its steps are carried out each for itself: tried again, with pauses, or through other hosts' sessions."""
+    if not compiled.steps or compiled.error:
+        return False
+    return compiled.task.until is not None or compiled.delegated or bool(compiled.task.loop_control.pause)
+
+
+def waits_alone(compiled: Compiled) -> bool:
+    """Whether nothing may be sent before or behind it: one by one, or a word to the runner."""
+    acted = [step.acted for step in compiled.steps if step.acted is not None]
+    return any(one.control or one.pause is not None for one in acted) or one_by_one(compiled)
+
+
+def ends(compiled: Compiled) -> bool:
+    """Whether nothing may be sent behind it: the controller judges how it ended, or knows that it has failed; or it
+    gives facts.
+    """
+    acted = [step.acted for step in compiled.steps if step.acted is not None]
+    failed = any(one.state == "failed" for one in acted) and not compiled.ignore
+    return failed or any(one.cached for one in acted) or (bool(compiled.steps) and compiled.task.judged)
+
+
 class Window:
     """Sends tasks and gives each with its steps' answers as it ends. What the controller has done comes in its place.
 
@@ -60,6 +82,13 @@ class Window:
             if compiled.steps and not answers:
                 return
             yield answers
+
+    def sync(self) -> None:
+        """Have the node take in what was queued, and say so."""
+        self._session.send({"op": "window", "tasks": []})
+        self._session.waits += 1
+        self._stopped = False
+        self.finish()
 
     def finish(self) -> None:
         """Take in the window's end, so that the next one starts clean."""

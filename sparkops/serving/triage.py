@@ -51,7 +51,7 @@ def triage(evidence: Evidence, failures: Failures) -> list[Finding]:
     else:
         # A restart that has said nothing yet is judged by the run before it; a start by hand begins anew.
         fresh = evidence.running and not evidence.number("NRestarts")
-        lines = run if telling(run, failures) else before
+        lines = run if fresh or telling(run, failures) else before
         found = matched(evidence, failures, lines, seen)
         if not explained(found) and ended(evidence):
             found += unknown(lines, evidence, failures, found)

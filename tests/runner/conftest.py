@@ -45,6 +45,11 @@ class Ran:
         """A task's result."""
         return next(event.result for event in self.events if isinstance(event, Task) and event.task == name)
 
+    def tasks(self, name: str | None = None) -> list[Task]:
+        """The tasks (no handlers) that ended, or those of one name, of all hosts in the order in which they did."""
+        found = [event for event in self.events if isinstance(event, Task)]
+        return [event for event in found if name is None or event.task == name]
+
     def recap(self, host: str = "one") -> dict[str, int]:
         """The counts of a host."""
         last = self.events[-1]

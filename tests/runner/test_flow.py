@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.runner.conftest import Play
+from sparkops.events import Handler, HostEnd, Task
+from tests.runner.conftest import Play, Ran
 
 HEAD = "- hosts: all\n  gather_facts: false\n  tasks:\n"
 
@@ -233,7 +234,7 @@ def test_an_include_behind_a_rescued_failure_runs_once(play: Play, tmp_path: Pat
             """
         )
     )
-    assert [event.task for event in ran.events if event.event == "task"] == ["a", "b", "inc", "more"]
+    assert [event.task for event in ran.tasks()] == ["a", "b", "inc", "more"]
 
 
 def test_flush_handlers_and_sections(play: Play) -> None:
@@ -254,8 +255,8 @@ def test_flush_handlers_and_sections(play: Play) -> None:
             - {name: listening, command: "true", listen: group}
         """
     )
-    names = [event.task for event in ran.events if event.event in ("task", "handler")]
-    assert names == ["pre", "h", "one", "meta", "h", "listening", "two", "post", "h"]
+    names = [event.task for event in ran.events if isinstance(event, (Task, Handler))]
+    assert names == ["pre", "h", "one", "h", "listening", "two", "post", "h"]
 
 
 def test_end_host_and_end_play(play: Play) -> None:
@@ -279,7 +280,9 @@ def test_serial_runs_batch_after_batch_and_stops_when_one_has_failed(play: Play,
       gather_facts: false
       serial: [1, "50%%"]
       tasks:
-        - {name: t, command: "sh -c 'echo {{ inventory_hostname }} {{ ansible_play_batch | length }} >> {{ inventory_dir }}/log%s'"}
+        - name: t
+          command: >-
+            sh -c 'echo {{ inventory_hostname }} {{ ansible_play_batch | length }} >> {{ inventory_dir }}/log%s'
     """
     play(text % "", hosts=("a", "b", "c", "d"))
     lines = (tmp_path / "log").read_text().split("\n")[:-1]
@@ -320,13 +323,9 @@ def test_run_once_gives_its_result_to_all(play: Play) -> None:
         hosts=("a", "b", "c"),
     )
     assert ran.code == 0
-    once = [event.host for event in ran.events if event.event == "task" and event.task == "once"]
+    once = [event.host for event in ran.tasks("once")]
     assert once == ["a"]
-    told = {
-        event.host: event.result["msg"]
-        for event in ran.events
-        if event.event == "task" and event.task in ("all", "told")
-    }
+    told = {event.host: event.result["msg"] for event in [*ran.tasks("all"), *ran.tasks("told")]}
     assert told == {"a": "a", "b": "a", "c": "a"}
 
 
@@ -334,17 +333,17 @@ def test_hostvars_wait_for_the_others(play: Play) -> None:
     ran = play(
         _tasks(
             """
-            - {name: own, command: "sh -c 'sleep 0.{{ {'a': 4, 'b': 0}[inventory_hostname] }}; echo {{ inventory_hostname }}'", register: it}
-            - {name: others, debug: {msg: "{{ groups.all | map('extract', hostvars) | map(attribute='it.stdout') | list }}"}}
+            - name: own
+              command: sh -c 'sleep 0.{{ {'a':4, 'b':0}[inventory_hostname] }}; echo {{ inventory_hostname }}'
+              register: it
+            - name: others
+              debug:
+                msg: "{{ groups.all | map('extract', hostvars) | map(attribute='it.stdout') | list }}"
             """
         ),
         hosts=("a", "b"),
     )
-    assert {
-        event.result["msg"] == ["a", "b"]
-        for event in ran.events
-        if getattr(event, "task", "") == "others" and event.event == "task"
-    } == {True}
+    assert [event.result["msg"] for event in ran.tasks("others")] == [["a", "b"], ["a", "b"]]
 
 
 def test_delegation(play: Play) -> None:
@@ -359,14 +358,7 @@ def test_delegation(play: Play) -> None:
         hosts=("a", "b"),
     )
     assert ran.code == 0
-    assert (
-        next(
-            event.result["msg"]
-            for event in ran.events
-            if event.event == "task" and event.task == "here" and event.host == "a"
-        )
-        == "a"
-    )
+    assert next(event.result["msg"] for event in ran.tasks("here") if event.host == "a") == "a"
 
 
 def test_check_mode_of_a_task(play: Play, tmp_path: Path) -> None:
@@ -410,7 +402,7 @@ def test_vars_files_and_imported_playbooks(play: Play, tmp_path: Path) -> None:
         """
     )
     assert ran.results("a")["msg"] == "file"
-    assert [event.state for event in ran.events if getattr(event, "task", "") == "other"] == ["ok", "skipped"]
+    assert [event.state for event in ran.tasks("other")] == ["ok", "skipped"]
 
 
 def test_short_forms_of_arguments(play: Play, tmp_path: Path) -> None:
@@ -457,3 +449,69 @@ def test_wrong_flow_is_found_before_anything_runs(play: Play, text: str, said: s
     errors = caught.value.errors if isinstance(caught.value, InputErrors) else [caught.value]
     assert said in str(errors[0])
     assert errors[0].where is not None
+
+
+def test_handlers_that_the_controller_runs_are_not_run_again(play: Play, tmp_path: Path) -> None:
+    text = """
+    - hosts: all
+      gather_facts: false
+      tasks:
+        - {name: once, command: "touch {{ inventory_dir }}/x", args: {creates: "{{ inventory_dir }}/x"}, notify: [h, i]}
+      handlers:
+        - {name: h, debug: {msg: now}}
+        - {name: i, command: "true", until: true}
+    """
+    assert list(play(text).states()) == ["once", "h", "i"]
+    assert not (tmp_path / "state/pending").exists()
+    assert list(play(text).states()) == ["once"]
+
+
+def _end(ran: Ran) -> HostEnd:
+    return next(event for event in ran.events if isinstance(event, HostEnd))
+
+
+def test_a_name_that_turns_out_undefined_fails_its_task(play: Play, tmp_path: Path) -> None:
+    ran = play(
+        _tasks(
+            """
+            - {name: it, command: echo x, register: it}
+            - {name: uses it, command: "echo {{ it.nosuch }}"}
+            - {name: never, command: "true"}
+            """
+        )
+    )
+    assert (ran.code, ran.states()) == (2, {"it": "changed", "uses it": "failed"})
+    end = _end(ran)
+    assert end.msg.startswith(f"{tmp_path}/play.yml:6:")
+
+
+def test_files_that_include_themselves_end(play: Play, tmp_path: Path) -> None:
+    (tmp_path / "again.yml").write_text("- name: deeper\n  include_tasks: again.yml\n")
+    ran = play(_tasks("- include_tasks: again.yml"))
+    end = _end(ran)
+    assert (ran.code, end.msg) == (2, f"{tmp_path}/again.yml:1:3: files include one another without an end")
+
+
+def test_each_item_goes_to_its_own_delegate(play: Play) -> None:
+    ran = play(
+        _tasks('- {name: there, command: "echo {{ item }}", delegate_to: "{{ item }}", loop: [a, b], run_once: true}'),
+        hosts=("a", "b"),
+    )
+    assert len(ran.sessions) == 2
+    assert [one["stdout"] for one in ran.results("there")["results"]] == ["a", "b"]
+
+
+def test_a_notification_of_nobody_is_an_error(play: Play) -> None:
+    ran = play(_tasks('- {name: t, command: "true", notify: "{{ who }}", vars: {who: nobody}}'))
+    end = _end(ran)
+    assert (ran.code, end.state) == (2, "failed")
+    assert "no handler is called 'nobody'" in end.msg
+
+
+def test_a_notification_just_before_a_failure_is_remembered(play: Play, tmp_path: Path) -> None:
+    ran = play(
+        _tasks('- {name: t, command: "true", changed_when: true, notify: h}\n- {name: bad, fail: }').rstrip()
+        + "\n  handlers: [{name: h, command: 'true'}]\n"
+    )
+    assert (ran.code, ran.states()) == (1, {"t": "changed", "bad": "failed"})
+    assert (tmp_path / "state/pending").read_text() == '{"play.yml:all": ["h"]}'

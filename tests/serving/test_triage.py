@@ -118,7 +118,8 @@ def test_a_healthy_copy_has_no_findings() -> None:
 
 def test_findings_stand_by_precedence() -> None:
     evidence = sample("kv-too-small", properties={"Result": "start-limit-hit", "UnitFileState": "disabled"})
-    assert ids(triage(evidence, TABLE)) == ["kv-too-small", "crash-loop", "not-enabled"]
+    for table in (TABLE, Failures(TABLE.failures[::-1], TABLE.benign, TABLE.never_the_cause, TABLE.account_begins)):
+        assert ids(triage(evidence, table)) == ["kv-too-small", "crash-loop", "not-enabled"]
     ranks = {
         severity: [row.precedence for row in TABLE.failures if row.severity == severity]
         for severity in ["failure", "warning", "hint"]
@@ -145,8 +146,11 @@ def test_an_unknown_failure_gets_the_first_real_error() -> None:
     [
         (["ValueError: a", "RuntimeError: Engine core initialization failed. See root cause above."], "ValueError: a"),
         (["RuntimeError: Engine core initialization failed. See root cause above."], None),
+        (["ValueError: a", "RuntimeError: Engine core initialization failed.", "OSError: of the end"], "ValueError: a"),
         (["OSError: an old one, gone on from", f"{ENGINE} EngineCore failed to start.", f"{ENGINE} a.b.OddError: x",
           "RuntimeError: Engine core initialization failed. See root cause above."], "a.b.OddError: x"),
+        ([f"{ENGINE} EngineCore failed to start.", f"{ENGINE} Worker 0 said no", f"{ENGINE} OddError: x",
+          f"{ENGINE} OddError: y"], "OddError: x"),
         (["ModuleNotFoundError: No module named 'vllm'"], "ModuleNotFoundError: No module named 'vllm'"),
         (["ERROR 07-28 10:00:00 [x.py:1] something odd"], "something odd"),
         (["x.service: Main process exited, code=exited, status=1/FAILURE", "INFO 07-28 10:00:00 [x.py:1] fine"], None),

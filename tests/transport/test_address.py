@@ -9,6 +9,7 @@ from sparkops.transport.address import from_variables
 
 
 def test_ansibles_names_are_read() -> None:
+    options = """-o 'UserKnownHostsFile="/a b" /c' -J me@jump:23 -oStrictHostKeyChecking=yes"""
     found = from_variables(
         "spark-1",
         {
@@ -16,7 +17,7 @@ def test_ansibles_names_are_read() -> None:
             "ansible_port": "2222",
             "ansible_user": "spark",
             "ansible_ssh_private_key_file": "~/k",
-            "ansible_ssh_common_args": """-o 'UserKnownHostsFile="/a b" /c' -J me@jump:23 -oStrictHostKeyChecking=yes""",
+            "ansible_ssh_common_args": options,
             "ansible_become_password": "s3cret",
         },
     )

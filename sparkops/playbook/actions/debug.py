@@ -18,16 +18,23 @@ if TYPE_CHECKING:
     from sparkops.playbook.scope import Scope
 
 
+SILENT = "Verbosity threshold not met."
+
+
 class Args(Arguments):
     msg: Any = "Hello world!"  # any value
     var: Condition | None = None  # an expression, in place of msg
-    verbosity: int = 0  # shown always; kept for Ansible's playbooks
+    verbosity: int = 0  # left out unless the run is as verbose (-v, -vv ...)
 
 
 def act(args: Args, scope: Scope) -> Acted:
     """Result: msg, or the expression with its value. An expression that is undefined says so, as in Ansible."""
+    if args.verbosity > scope.values.get("ansible_verbosity", 0):
+        return Acted("skipped", SILENT, {"skipped_reason": SILENT})
     if args.var is None:
         return Acted(msg=args.msg if isinstance(args.msg, str) else "", result={"msg": args.msg})
+    if not isinstance(args.var, str):
+        raise InputError(f"var is an expression, not {args.var!r}")
     try:
         value = scope.expression(args.var)
     except UndefinedName:

@@ -23,7 +23,8 @@ class Args(Arguments):
     file: str | None = None  # beside the playbook, or in its vars/
     dir: str | None = None  # every file of a folder, in the order of their names
     name: str | None = None  # put all under this one variable
-    extensions: list[str] = ["yaml", "yml", "json"]  # which files of `dir`
+    extensions: list[str] = ["yaml", "yml", "json"]  # what files of `dir` must end with
+    ignore_unknown_extensions: bool = False  # leave others out instead
 
     free_form = "file"
 
@@ -38,7 +39,7 @@ def act(args: Args, scope: Scope) -> Acted:
         values.update(mapping(path))
     included = {args.name: values} if args.name else values
     return Acted(
-        result={"ansible_facts": included, "ansible_included_var_files": [str(path) for path in paths]},
+        result={"ansible_facts": included, "ansible_included_var_files": [str(path.absolute()) for path in paths]},
         included=included,
     )
 
@@ -47,7 +48,11 @@ def _inside(folder: Path, args: Args) -> list[Path]:
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder")
     endings = {f".{ending.lstrip('.')}" for ending in args.extensions}
-    return sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix in endings)
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    for path in paths:
+        if path.suffix not in endings and not args.ignore_unknown_extensions:
+            raise InputError(f"{path} does not end with one of {', '.join(args.extensions)}")
+    return [path for path in paths if path.suffix in endings]
 
 
 def mapping(path: Path) -> dict[str, Any]:

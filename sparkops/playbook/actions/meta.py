@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Args(Arguments):
     # end_host, end_play, end_batch: no more of it, without a failure; noop: nothing
     what: Literal[
-        "flush_handlers", "end_host", "end_play", "end_batch", "clear_host_errors", "clear_facts", "noop",
+        "flush_handlers", "end_host", "end_play", "end_batch", "clear_facts", "noop",
         "reset_connection",
     ]  # fmt: skip
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Args(Arguments):
-    cacheable: bool = False  # kept for Ansible's playbooks: there is no cache of facts
+    cacheable: bool = False  # also as gathered facts (there is no cache of them between runs)
 
     open_ended = True
 
@@ -32,4 +32,4 @@ def act(args: Args, scope: Scope) -> Acted:  # noqa: ARG001
     for name in values:
         if not str(name).isidentifier():
             raise InputError(f"{name!r} cannot be a variable's name")
-    return Acted(result={"ansible_facts": values}, facts=values)
+    return Acted(result={"ansible_facts": values}, facts=values, cached=values if args.cacheable else {})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import time
 from pathlib import Path
@@ -117,7 +116,7 @@ def test_pruning_keeps_what_is_in_use(apply: Any, tmp_path: Path) -> None:
     (tmp_path / "engines/never-released").mkdir()
     assert apply("release_prune", check=True, keep=2).result == {"removed": [2, 3], "engines": ["e3"]}
     assert apply("release_prune", keep=2).state == "changed"
-    assert sorted(os.listdir(tmp_path / "engines")) == ["e5", "never-released", "old", "shared"]
+    assert sorted(path.name for path in (tmp_path / "engines").iterdir()) == ["e5", "never-released", "old", "shared"]
     assert sorted(releases.numbers(str(tmp_path / "releases/vllm"))) == [1, 4, 5]
     assert apply("release_prune", keep=2).state == "ok"
 

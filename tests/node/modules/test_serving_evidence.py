@@ -170,7 +170,11 @@ def test_two_runs_of_the_journal(place: Path, apply: Any) -> None:
     _, seen = collect(place, apply)
     assert seen.journal.whole
     assert seen.journal.run == ["Started sparkops-vllm.service - vLLM copy.", "key=(hidden)"]
-    assert seen.journal.before[2:4] == ["ValueError: the first", "and its second line"]
+    assert seen.journal.before[2:] == [
+        "ValueError: the first",
+        "and its second line",
+        "sparkops-vllm.service: Failed with result 'exit-code'.",
+    ]
     assert not seen.serving
     assert "refused" in seen.http.error
 

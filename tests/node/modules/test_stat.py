@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from sparkops.node.api import Failure
-
 
 def test_a_file(tmp_path: Path, apply: Any) -> None:
     (tmp_path / "f").write_bytes(b"abc")
@@ -41,13 +39,3 @@ def test_a_name_that_is_no_text(tmp_path: Path, apply: Any) -> None:
     name = os.fsdecode(b"\xff")
     (tmp_path / name).touch()
     assert apply("stat", path=f"{tmp_path}/{name}").result["stat"]["exists"] is True
-
-
-def test_assert(apply: Any) -> None:
-    assert apply("assert", that=[True, ["x == 1", True]]).msg == "All assertions passed"
-    with pytest.raises(Failure) as caught:
-        apply("assert", that=[True, ["x == 2", False]], fail_msg="x must be 2")
-    assert (caught.value.msg, caught.value.result) == ("x must be 2", {"assertion": "x == 2", "evaluated_to": False})
-    with pytest.raises(Failure) as caught:
-        apply("assert", that=[False], quiet=True)
-    assert (caught.value.msg, caught.value.result) == ("Assertion failed", {})
