@@ -59,7 +59,7 @@ setup(
     ],
     python_requires=">=3.10",
     packages=find_packages(include=["sparkops", "sparkops.*"]),
-    package_data={"sparkops": ["py.typed"], "sparkops.recipes": ["*/*.yml", "*/*.lock"]},
+    package_data={"sparkops": ["py.typed"], "sparkops.recipes": ["*/*.yml", "*/*.lock"], "sparkops.serving": ["*.yml"]},
     cmdclass={"build_py": BuildWithData},
     install_requires=[
         "click>=8.1",
@@ -75,6 +75,8 @@ setup(
     ],
     extras_require={
         "plot": ["matplotlib>=3.8"],
+        # The filter password_hash; passlib's maintained fork.
+        "passwords": ["libpass>=1.9"],
         # The lab's wheels are written by its own code and its SSH server is paramiko's: nothing more is needed.
         "lab": [],
         "dev": [
@@ -91,7 +93,10 @@ setup(
             # The lab's wheels are tried with it.
             "uv",
             # What Ansible's words mean is asked of Ansible itself.
-            "ansible-core==2.19.14",
+            "ansible-core==2.19.14; python_version >= '3.11'",
+            "jsonschema>=4.18",
+            "libpass>=1.9",
+            "types-jsonschema",
         ],
     },
     entry_points={"console_scripts": ["sparkops = sparkops.cli.main:main"]},

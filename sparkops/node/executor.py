@@ -44,6 +44,7 @@ class Executor:
     def serve(self) -> None:
         """The first frame opens; the others follow in order."""
         opening, _ = self.link.receive()
+        self.link.silence = opening.get("silence")
         self.state = State(os.path.expanduser(opening["state_dir"]))
         self.check: bool = opening["check"]
         self.children = Children(self.link, self.preamble, opening.get("sudo_password"), self.state.folder, self.check)

@@ -78,6 +78,9 @@ class Link:
         self.source = source
         self.sink = sink
         self.closed = False
+        # Seconds of silence after which the peer counts as gone: a cable that is pulled closes nothing.
+        self.silence: float | None = None
+        self._heard = 0.0
         self._parser = Parser()
 
     def send(self, message: dict[str, Any], blob: bytes = b"") -> None:
@@ -96,20 +99,30 @@ class Link:
 
     def receive(self) -> tuple[dict[str, Any], bytes]:
         """Wait for the next frame. Raises Closed at the end."""
+        import select
+
         while (found := self.poll()) is None:
             if self.closed:
                 raise Closed
-            self.fill()
+            if select.select([self.source], [], [], self.silence)[0]:
+                self.fill()
+            else:
+                self.closed = True
         return found
 
     def poll(self) -> tuple[dict[str, Any], bytes] | None:
-        """The next frame if it is here already."""
-        return self._parser.next()
+        """The next frame if it is here already. A ping only says that the peer is there."""
+        while (found := self._parser.next()) is not None and found[0].get("op") == "ping":
+            pass
+        return found
 
     def fill(self) -> None:
         """Wait for bytes and take them in; an end sets `closed`."""
+        import time
+
         data = os.read(self.source, 262144)
         self.closed = not data
+        self._heard = time.monotonic()
         self._parser.feed(data)
 
     def check(self) -> None:
@@ -118,5 +131,10 @@ class Link:
 
         while not self.closed and len(self._parser) < LIMIT and select.select([self.source], [], [], 0)[0]:
             self.fill()
-        if self.closed:
+        if self.closed or self._silent():
             raise Closed
+
+    def _silent(self) -> bool:
+        import time
+
+        return self.silence is not None and time.monotonic() - self._heard > self.silence

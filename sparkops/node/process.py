@@ -98,7 +98,7 @@ def _talk(
             sink = None
         sources = [*pipes, *([] if wake is None else [wake])]
         ready, writable, _ = select.select(sources, [] if sink is None else [sink], [], 0.2)
-        if wake in ready:
+        if wake in ready or not ready:
             check()
         for fd in [fd for fd in ready if fd in pipes]:
             data = os.read(fd, 65536)

@@ -90,9 +90,10 @@ class LocalNode(Node):
         while (left := limit - time.monotonic()) > 0:
             if self.link is None:
                 time.sleep(left)
-            elif select.select([self.link.source], [], [], left)[0]:
+            else:
+                select.select([self.link.source], [], [], min(left, 1.0))
+                # It also reads a frame that waits for its turn, which would keep the descriptor readable.
                 self.link.check()
-                # A frame that waits for its turn keeps the descriptor readable no longer: check() has read it.
 
     def content(self, digest: str, size: int) -> Iterator[bytes]:
         """See Node."""

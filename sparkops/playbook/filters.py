@@ -110,7 +110,15 @@ def _as_list(function: Callable[..., Any]) -> Callable[..., Any]:
     return listed
 
 
+def _cause(lines: list[str], recipe: dict[str, Any] | None = None) -> str:
+    """What a served copy's journal says of why it did not start; not one of Ansible's filters."""
+    from sparkops.serving.tail import cause_of
+
+    return cause_of(map(str, lines), recipe)
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
+    "serving_failure": _cause,
     **{
         name: _as_list(jinja2.filters.FILTERS[name])
         for name in ("map", "select", "reject", "selectattr", "rejectattr", "batch", "slice")

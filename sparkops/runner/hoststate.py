@@ -17,6 +17,9 @@ from sparkops.transport.address import Address, from_variables
 from sparkops.transport.session import Session
 
 FACTS = "ansible_facts"
+# Seconds between two pings, and after how many without one a node takes the controller for gone.
+PING = 10.0
+SILENCE = 60.0
 OpenSession = Callable[[Address], Session]
 
 
@@ -93,11 +96,14 @@ class HostState:
             short = {str(key).removeprefix("ansible_"): value for key, value in found.items()}
             self.facts[FACTS] = {**self.facts.get(FACTS, {}), **short}
 
+    def sessions(self) -> list[Session]:
+        """Those that are open."""
+        return [session for session in [self.session, *self.delegates.values()] if session is not None]
+
     def close(self) -> None:
         """Hang up."""
-        for session in [self.session, *self.delegates.values()]:
-            if session is not None:
-                session.close()
+        for session in self.sessions():
+            session.close()
 
 
 def opening(address: Address, options: Options, lease: dict[str, Any] | None) -> dict[str, Any]:
@@ -108,6 +114,7 @@ def opening(address: Address, options: Options, lease: dict[str, Any] | None) ->
         "check": options.check,
         "lease": lease,
         "sudo_password": address.sudo_password,
+        "silence": SILENCE,
     }
 
 

@@ -22,7 +22,7 @@ from sparkops.playbook.template import Templar
 from sparkops.project.near import did_you_mean
 from sparkops.runner.batch import Batch, batches
 from sparkops.runner.foresight import Ahead, foresee, gather, gathers, syntax_errors, vars_files
-from sparkops.runner.hoststate import HostState, OpenSession
+from sparkops.runner.hoststate import PING, HostState, OpenSession
 from sparkops.runner.hostvars import HostVars, magic
 from sparkops.runner.options import Options
 from sparkops.runner.program import Item, Program
@@ -141,6 +141,8 @@ class Run:
         self.tally(RunStart(file, list(self._states), self.options.check, self.options.forks))
         for part in self._target.unmatched():
             self.tally(Notice(f"nothing matches {part!r}"))
+        over = threading.Event()
+        threading.Thread(target=self._ping, args=(over,), daemon=True).start()
         try:
             for play, hosts in self._plays:
                 if not self._play(play, hosts):
@@ -149,11 +151,19 @@ class Run:
         except KeyboardInterrupt:
             self.tally.codes.add(130)
         finally:
+            over.set()
             for state in self._states.values():
                 state.close()
         code = self.tally.exit_code()
         self._emit(self.tally.recap(code))
         return code
+
+    def _ping(self, over: threading.Event) -> None:
+        """Tell the nodes now and then that we are here: one whose cable is pulled must not wait for us for ever."""
+        while not over.wait(PING):
+            for state in list(self._states.values()):
+                for session in state.sessions():
+                    session.ping()
 
     def _starts_in(self, play: Play) -> bool:
         names = [task.name for task in tasks_in(self._steps(play))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from typing import Any, Protocol
 
 from sparkops.errors import ConnectionLost
@@ -35,6 +37,8 @@ class Session:
         self._host = host
         # Goes out together with the first frames: their answer is the first thing that is waited for.
         self._unsent = preamble
+        self._writing = threading.Lock()
+        self._begun = False
         # How often the controller stood still for this node: once for each window that it sent.
         self.waits = 0
 
@@ -45,9 +49,17 @@ class Session:
     def flush(self) -> None:
         """Send what is queued. Raises ConnectionLost."""
         data, self._unsent = self._unsent, b""
-        # paramiko's sendall is quadratic in the size of one buffer (FACTS §6).
-        for start in range(0, len(data), PIECE):
-            self._channel.write(data[start : start + PIECE])
+        with self._writing:
+            # paramiko's sendall is quadratic in the size of one buffer (FACTS §6).
+            for start in range(0, len(data), PIECE):
+                self._channel.write(data[start : start + PIECE])
+            self._begun = True
+
+    def ping(self) -> None:
+        """Tell the node that the controller is there. From any thread; a connection that is gone is found elsewhere."""
+        with self._writing, suppress(ConnectionLost):
+            if self._begun:
+                self._channel.write(pack({"op": "ping"}))
 
     def receive(self) -> dict[str, Any]:
         """The next frame from the node. Raises ConnectionLost."""

@@ -193,7 +193,7 @@ def test_a_lock_without_hashes(apply: Apply, args: dict[str, Any]) -> None:
 def test_missing_programs(apply: Apply, args: dict[str, Any]) -> None:
     with pytest.raises(Failure, match=r"(?s)python3\.99.*No interpreter found"):
         apply("python_venv", **{**args, "python": "python3.99"})
-    with pytest.raises(Failure, match="/no/uv: not found"):
+    with pytest.raises(Failure, match="there is no uv at /no/uv"):
         apply("python_venv", **{**args, "uv": "/no/uv"})
     assert beside(args) == []
 

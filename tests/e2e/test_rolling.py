@@ -1,0 +1,108 @@
+"""A served copy's life on four nodes: rolling deploys that undo themselves, rollback, a node that is cut off."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.interrupting import Started
+from tests.e2e.nodes import MODEL, Nodes, eventually, lab
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+NAMES = [f"spark-{number}" for number in range(1, 5)]
+UNIT = "sparkops-vllm.service"
+# Too small a pool for the context: the engine does not start.
+BAD = "name: bad\nextends: fp8\nkv_cache_memory_bytes: 4294967296\n"
+OTHER = "name: other\nextends: fp8\nserved_model_name: other\nexpect: {ready_within: 5}\n"
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    """Four nodes that serve fp8; recipes `bad` and `other` lie beside their inventory."""
+    with lab(tmp_path_factory.mktemp("fleet") / "lab", 4) as nodes:
+        (nodes.dir / "recipes").mkdir(exist_ok=True)
+        (nodes.dir / "recipes/bad.yml").write_text(BAD)
+        (nodes.dir / "recipes/other.yml").write_text(OTHER)
+        nodes.sparkops("provision", "--all-nodes", "--recipe", "fp8")
+        nodes.sparkops("deploy", "fp8", "--all-nodes")
+        yield nodes
+
+
+def started(nodes: Nodes) -> dict[str, str]:
+    """When each node's unit was started, and its pid."""
+    words = ("systemctl", "show", "-p", "MainPID,ExecMainStartTimestampMonotonic", UNIT)
+    return {name: nodes.on(name, *words) for name in NAMES}
+
+
+def release(nodes: Nodes, name: str) -> str:
+    return nodes.on(name, "readlink", "/opt/sparkops/releases/vllm/current").strip()
+
+
+def test_a_release_that_never_gets_healthy_stops_at_the_canary(fleet: Nodes) -> None:
+    before = started(fleet)
+    done = fleet.sparkops("deploy", "bad", "--all-nodes", rc=1)
+    assert done.count("failed") == {"spark-1": 1, "spark-2": 0, "spark-3": 0, "spark-4": 0}
+    message = done.failure("spark-1")["msg"]
+    assert "5.08 GiB" in message, message
+    assert "release 1 serves again" in message, message
+    after = started(fleet)
+    assert {name: after[name] for name in NAMES[1:]} == {name: before[name] for name in NAMES[1:]}
+    assert release(fleet, "spark-1") == "1"
+    assert fleet.token("spark-1", MODEL)
+    again = fleet.sparkops("deploy", "fp8", "--all-nodes")
+    assert set(again.count("changed").values()) == {0}
+
+
+def test_a_new_release_rolls_and_rolls_back(fleet: Nodes) -> None:
+    done = fleet.sparkops("deploy", "other", "--all-nodes")
+    ends = [event["host"] for event in done.events if event["event"] == "host_end"]
+    assert ends[0] == "spark-1"
+    assert all(fleet.token(name, "other") for name in NAMES)
+    begun = time.monotonic()
+    back = fleet.sparkops("rollback", "--all-nodes")
+    took = time.monotonic() - begun
+    assert all(count > 0 for count in back.count("changed").values())
+    assert all(fleet.token(name, MODEL) for name in NAMES)
+    begun = time.monotonic()
+    fleet.sparkops("restart", "--all-nodes")
+    assert took < 2 * (time.monotonic() - begun)
+
+
+def test_a_node_that_is_cut_off_in_mid_deploy_goes_back_by_itself(fleet: Nodes, tmp_path: Path) -> None:
+    fleet.sparkops("deploy", "fp8", "--all-nodes")
+    goal = release(fleet, "spark-2")
+    # Confirmation comes over a connection that is made anew, which the cut prevents.
+    running = Started(fleet, tmp_path / "log", "deploy", "other", "spark-2", "-e", "trial_margin=3")
+    eventually(lambda: release(fleet, "spark-2") != goal, 60)
+    fleet.lab("cut", "spark-2")
+    trial = release(fleet, "spark-2")
+    running.kill()
+    eventually(lambda: release(fleet, "spark-2") == goal, 60, 0.5)
+    eventually(lambda: fleet.token("spark-2", MODEL), 30, 0.5)
+    fleet.lab("mend", "spark-2")
+    told = fleet.plain("status", "spark-2")
+    assert f"went back from release {trial}" in told.out, told.out
+
+
+def test_a_trial_ends_also_through_a_power_cut(fleet: Nodes) -> None:
+    fleet.sparkops("deploy", "fp8", "spark-3")
+    goal = release(fleet, "spark-3")
+    folder = "/opt/sparkops/releases/vllm"
+    script = f"cd {folder}; cp -a $(readlink current) 99; echo 1 > 99/unconfirmed; ln -sfn 99 current"
+    fleet.on("spark-3", "sh", "-c", script)
+    fleet.lab("reboot", "spark-3")
+    eventually(lambda: fleet.token("spark-3", MODEL), 60, 0.5)
+    assert release(fleet, "spark-3") == goal
+    fleet.on("spark-3", "rm", "-r", f"{folder}/99")
+
+
+def test_remove_takes_away_what_sparkops_made_and_only_that(fleet: Nodes) -> None:
+    fleet.sparkops("remove", "spark-4", "--engines")
+    left = fleet.on("spark-4", "sh", "-c", "ls /opt/sparkops; ls /opt/sparkops/releases; ls /etc/systemd/system")
+    assert "vllm" not in left
+    assert "engines" not in left
+    assert fleet.on("spark-4", "ls", "/home/spark/models/hf")
+    assert set(fleet.sparkops("remove", "spark-4", "--engines").count("changed").values()) == {0}
