@@ -165,3 +165,19 @@ def test_start_at_task_and_step(here: Path) -> None:
     assert (ran.returncode, "did you mean 'three'" in ran.stderr) == (2, True)
     ran = sparkops("-i", "hosts.yml", "play", "play.yml", "--step", cwd=here, stdin="y\nn\nc\n")
     assert "changed=2" in ran.stdout
+
+
+def test_a_syntax_check_of_1000_tasks_over_200_hosts_takes_under_3_seconds_of_cpu(tmp_path: Path) -> None:
+    import resource
+
+    hosts = "".join(f"    h{number}: {{ansible_connection: local, n: {number}}}\n" for number in range(200))
+    (tmp_path / "hosts.yml").write_text(f"all:\n  hosts:\n{hosts}")
+    tasks = "".join(
+        f"    - {{name: t{number}, copy: {{content: '{{{{ n }}}}', dest: /tmp/{number}}}, when: n != {number}}}\n"
+        for number in range(1000)
+    )
+    (tmp_path / "play.yml").write_text(f"- hosts: all\n  tasks:\n{tasks}")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert sparkops("-i", "hosts.yml", "play", "play.yml", "--syntax-check", cwd=tmp_path).returncode == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 3
