@@ -1,6 +1,6 @@
 """Every error that a user can meet: what happened, where, and what to do about it.
 
-The exit code of each is the one of docs/exit-codes; `cli` prints them, nothing else does.
+Exit codes are those of the README; `cli` prints errors, nothing else does.
 """
 
 from __future__ import annotations
@@ -69,10 +69,6 @@ class TaskFailed(SparkopsError):
     """A task could not be carried out on a node."""
 
     exit_code = 1
-
-
-class BecomeError(TaskFailed):
-    """sudo refused: no password, a wrong one, or no right to it."""
 
 
 class LeaseHeld(SparkopsError):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from sparkops.cli.options import Changing, Globals, changing, target, with_globals
+from sparkops.cli.options import Changing, Globals, changing, target, with_globals, with_service
 
-SERVICE = "vllm"
 # One node proves the release; then all others at once.
 CANARY = [1, "100%"]
 
@@ -14,7 +13,7 @@ CANARY = [1, "100%"]
 @click.command()
 @click.argument("recipe")
 @target
-@click.option("--service", default=SERVICE, show_default=True, metavar="NAME", help="Which of a node's services.")
+@with_service
 @click.option("--serial", metavar="SIZES", help="Batches: 1,50% or 2 (default: one node, then all others).")
 @changing
 @with_globals

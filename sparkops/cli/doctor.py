@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sparkops.cli.deploy import SERVICE
-from sparkops.cli.options import Changing, Globals, changing, target, with_globals
+from sparkops.cli.options import Changing, Globals, changing, target, with_globals, with_service
 
 if TYPE_CHECKING:
     from sparkops.cli.collect import Found
@@ -22,7 +21,7 @@ WIDTH = 10
 
 @click.command()
 @target
-@click.option("--service", default=SERVICE, show_default=True, metavar="NAME", help="Which of a node's services.")
+@with_service
 @changing
 @with_globals
 def doctor(given: Globals, pattern: str | None, all_nodes: bool, service: str, how: Changing) -> int:

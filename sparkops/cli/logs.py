@@ -6,8 +6,7 @@ import json
 
 import click
 
-from sparkops.cli.deploy import SERVICE
-from sparkops.cli.options import Changing, Globals, changing, target, with_globals
+from sparkops.cli.options import Changing, Globals, changing, target, with_globals, with_service
 
 COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_red")
 
@@ -16,7 +15,7 @@ COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_red")
 @target
 @click.option("--lines", default=100, show_default=True, type=click.IntRange(1), help="At most these of each node.")
 @click.option("--since", metavar="TIME", help='As journalctl takes it: "10 min ago", "2026-11-30 12:00".')
-@click.option("--service", default=SERVICE, show_default=True, metavar="NAME", help="Which of a node's services.")
+@with_service
 @changing
 @with_globals
 def logs(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -19,9 +20,9 @@ VERBS = {
     "logs": ("logs", "Show what the served copies have logged"),
     "doctor": ("doctor", "Say what is wrong with served copies, and what to do"),
     "rollback": ("rollback", "Serve the release before"),
-    "start": ("start", "Start served copies"),
-    "stop": ("stop", "Stop served copies"),
-    "restart": ("restart", "Restart served copies"),
+    "start": ("service", "Start served copies"),
+    "stop": ("service", "Stop served copies"),
+    "restart": ("service", "Restart served copies"),
     "remove": ("remove", "Take away what sparkops made for a service"),
     "purge-cache": ("purge_cache", "Give back the memory that the page cache holds of the models"),
     "play": ("play", "Run a playbook"),
@@ -50,7 +51,8 @@ class Verbs(click.Group):
         if cmd_name not in VERBS:
             return None
         module, _ = VERBS[cmd_name]
-        command: click.Command = getattr(importlib.import_module(f"sparkops.cli.{module}"), module)
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(importlib.import_module(f"sparkops.cli.{module}"), name)
         return command
 
     def resolve_command(
@@ -99,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         result = root.main(words, prog_name="sparkops", standalone_mode=False)
         code = result if isinstance(result, int) else 0
     except SparkopsError as error:
-        if "-vvv" in words:
+        if sum(word.count("v") for word in words if re.fullmatch("-v+", word)) > 2:
             raise
         show(error)
         code = error.exit_code

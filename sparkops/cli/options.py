@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -107,3 +108,23 @@ def target(function: F) -> Callable[..., Any]:
         return function(*positional, **rest)
 
     return wrapper
+
+
+# The service that verbs are about when none is named.
+SERVICE = "vllm"
+
+
+def _service(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """A service's name is part of a unit's and a folder's: no path, and no empty text of an unset variable."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", value):
+        raise click.BadParameter(
+            f"{value!r} is no name: letters, digits and _.- with a letter or digit first", ctx, param
+        )
+    return value
+
+
+def with_service(function: F) -> F:
+    """The verb takes --service; it is called with `service: str`."""
+    text = "Which of a node's services."
+    option = click.option("--service", default=SERVICE, show_default=True, metavar="NAME", callback=_service, help=text)
+    return option(function)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import click
 
-from sparkops.cli.deploy import SERVICE
-from sparkops.cli.options import Changing, Globals, changing, target, with_globals
+from sparkops.cli.options import Changing, Globals, changing, target, with_globals, with_service
 
 
 @click.command("purge-cache")
 @target
 @click.option("--path", metavar="PATH", help="A file or folder on the nodes (default: models_dir).")
 @click.option("--all", "everything", is_flag=True, help="Drop the whole page cache (needs sudo).")
-@click.option("--service", default=SERVICE, show_default=True, metavar="NAME", help="Whose recipe to look at.")
+@with_service
 @changing
 @with_globals
 def purge_cache(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import click
 
-from sparkops.cli.deploy import SERVICE
-from sparkops.cli.options import Changing, Globals, changing, target, with_globals
+from sparkops.cli.options import Changing, Globals, changing, target, with_globals, with_service
 
 
 @click.command()
 @target
-@click.option("--service", default=SERVICE, show_default=True, metavar="NAME", help="Which of a node's services.")
+@with_service
 @click.option("--engines", is_flag=True, help="The engines, uv and its cache too.")
 @changing
 @with_globals

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import click
 
-from sparkops.cli.deploy import SERVICE
-from sparkops.cli.options import Changing, Globals, changing, target, with_globals
+from sparkops.cli.options import Changing, Globals, changing, target, with_globals, with_service
 
 
 @click.command()
 @target
 @click.option("--to", type=click.IntRange(1), metavar="N", help="This release (default: the one before).")
-@click.option("--service", default=SERVICE, show_default=True, metavar="NAME", help="Which of a node's services.")
+@with_service
 @changing
 @with_globals
 def rollback(given: Globals, pattern: str | None, all_nodes: bool, to: int | None, service: str, how: Changing) -> int:

@@ -172,7 +172,7 @@ def about() -> dict[str, str]:
     """Who runs what, when: for the lease and the releases."""
     return {
         "who": f"{getpass.getuser()}@{socket.gethostname()}",
-        "command": " ".join(["sparkops", *sys.argv[1:]])[:200],
+        "command": " ".join(["sparkops", *_told(sys.argv[1:])])[:200],
         "since": time.strftime("%Y-%m-%d %H:%M:%S %z"),
     }
 
@@ -183,6 +183,17 @@ def _sent(plays: Sequence[Play]) -> set[str]:
     used = {task.module for task in tasks_in(steps)} | {task.module for play in plays for task in play.handlers}
     wanted = modules.names() if "include_tasks" in used else {*used, SETUP}
     return {name for name in wanted if modules.runs_on_node(name)}
+
+
+def _told(words: Sequence[str]) -> list[str]:
+    """A command line that others may see: of variables only the names, since a value may be a secret."""
+    found: list[str] = []
+    for word in words:
+        if found[-1:] == ["-e"]:
+            found[-1] = f"-e {word.partition('=')[0]}=..." if "=" in word.partition(" ")[0] else "-e ..."
+        else:
+            found.append("-e ..." if word.startswith("-e") and len(word) > 2 else word)
+    return found
 
 
 def connector(plays: Sequence[Play]) -> Callable[[Address], Session]:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sparkops.cli.deploy import SERVICE
-from sparkops.cli.options import Globals, target, with_globals
+from sparkops.cli.options import Globals, target, with_globals, with_service
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from sparkops.cli.collect import Found
 
+# Seconds between two looks of --watch.
+PAUSE = 2.0
 COLUMNS = (
     "node", "state", "up", "release", "recipe", "health", "running", "waiting", "tok/s", "KV", "free GiB", "W", "°C",
     "notes",
@@ -25,7 +26,7 @@ COLUMNS = (
 
 @click.command()
 @target
-@click.option("--service", default=SERVICE, show_default=True, metavar="NAME", help="Which of a node's services.")
+@with_service
 @click.option("--watch", is_flag=True, help="Look again until Ctrl-C.")
 @with_globals
 def status(given: Globals, pattern: str | None, all_nodes: bool, service: str, watch: bool) -> int:
@@ -37,7 +38,7 @@ def status(given: Globals, pattern: str | None, all_nodes: bool, service: str, w
     chosen = place.pattern(pattern, all_nodes or not pattern)
     values = {"service": service, "interval": 1.0}
     if watch and not given.as_json:
-        return _watch(lambda: collect(place, chosen, values)[0])
+        return _watch(lambda: collect(place, chosen, values))
     found, code = collect(place, chosen, values)
     if given.as_json:
         click.echo(json.dumps({name: document(one) for name, one in found.items()}, indent=2))
@@ -106,12 +107,16 @@ def _print(drawn: Table) -> None:
     (console if console.is_terminal else Console(width=200)).print(drawn)
 
 
-def _watch(look: Any) -> int:
+def _watch(look: Callable[[], tuple[dict[str, Found], int]]) -> int:
     from rich.live import Live
 
-    with Live(table(look()), auto_refresh=False) as live:
+    with Live(auto_refresh=False) as live:
         while True:
-            live.update(table(look()), refresh=True)
+            found, code = look()
+            live.update(table(found), refresh=True)
+            if code == 130:
+                return code
+            time.sleep(PAUSE)
 
 
 def _span(seconds: float) -> str:

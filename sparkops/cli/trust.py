@@ -19,6 +19,7 @@ def trust(given: Globals, patterns: tuple[str, ...], replace: bool, yes: bool) -
     from sparkops.playbook.template import Templar
     from sparkops.runner.hoststate import connection_address
     from sparkops.transport import hostkeys
+    from sparkops.transport.fingerprint import fingerprint
 
     place, code = Workplace(given), 0
     for host in place.inventory.select(",".join(patterns)):
@@ -28,16 +29,16 @@ def trust(given: Globals, patterns: tuple[str, ...], replace: bool, yes: bool) -
             key = hostkeys.offered(address)
             recorded = hostkeys.recorded(address)
             if key in recorded:
-                click.echo(f"{host.name}: {name} {key.get_name()} {hostkeys.fingerprint(key)} is recorded already")
+                click.echo(f"{host.name}: {name} {key.get_name()} {fingerprint(key)} is recorded already")
                 continue
             if recorded and not replace:
-                was = ", ".join(f"{old.get_name()} {hostkeys.fingerprint(old)}" for old in recorded)
+                was = ", ".join(f"{old.get_name()} {fingerprint(old)}" for old in recorded)
                 raise HostKeyError(
-                    f"{name} offers {key.get_name()} {hostkeys.fingerprint(key)}, but recorded is {was}",
+                    f"{name} offers {key.get_name()} {fingerprint(key)}, but recorded is {was}",
                     where=host.name,
                     hint="if the node was reinstalled: sparkops trust --replace " + host.name,
                 )
-            click.echo(f"{host.name}: {name} offers {key.get_name()} {hostkeys.fingerprint(key)}")
+            click.echo(f"{host.name}: {name} offers {key.get_name()} {fingerprint(key)}")
             click.echo("  on the node itself: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub")
             if not yes and not click.confirm("  is it the same?", default=False):
                 click.echo("  not recorded")

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 PROMPT = "[sparkops-password]"
+# How long sudo may take to ask or to start the program, and to end its last words, in seconds.
 WAIT = 30.0
+DRAIN = 2.0
 
 
 class Refused(Exception):
@@ -57,14 +59,20 @@ class Children:
                 self._relay_pieces(child, message["size"])
 
     def _relay_pieces(self, child: Link, size: int) -> None:
-        had = 0
+        had, gone = 0, None
         while had < size:
-            message, piece = self._link.receive()
-            message.pop("blob", None)
-            self._send(child, message, piece)
+            piece = self._link.piece()
+            try:
+                if gone is None:
+                    self._send(child, {"op": "piece"}, piece)
+            except Refused as refused:
+                # What the controller sends is taken in all the same: the next file comes behind it.
+                gone = refused
             if not piece:
-                return
+                break
             had += len(piece)
+        if gone:
+            raise gone
 
     def _send(self, child: Link, message: dict[str, Any], blob: bytes = b"") -> None:
         try:
@@ -82,9 +90,9 @@ class Children:
                 return found[0]
             if child.closed:
                 raise Refused("the executor of the other user has ended early")
-            ready = select.select([child.source, self._link.source], [], [])[0]
-            if self._link.source in ready:
-                self._link.check()
+            # A cable that is pulled makes nothing readable: its silence is looked at all the same.
+            ready = select.select([child.source, self._link.source], [], [], 1.0)[0]
+            self._link.check()
             if child.source in ready:
                 child.fill()
 
@@ -102,8 +110,11 @@ class Children:
         assert process.stdin and process.stdout
         child = Link(process.stdout.fileno(), process.stdin.fileno())
         self._enter(process, child, user)
-        child.write(self._preamble)
-        child.send(self._opening)
+        try:
+            child.write(self._preamble)
+        except Closed:
+            raise Refused("the executor of the other user has ended early") from None
+        self._send(child, self._opening)
         self._receive(child)
         self._running[user] = child
         return child
@@ -115,31 +126,68 @@ class Children:
         import time
 
         assert process.stderr
+        errors = process.stderr.fileno()
         said, asked, limit = b"", 0, time.monotonic() + WAIT
         while time.monotonic() < limit:
-            ready = select.select([child.source, process.stderr.fileno(), self._link.source], [], [], 1.0)[0]
-            if self._link.source in ready:
-                self._link.check()
+            ready = select.select([child.source, errors, self._link.source], [], [], 1.0)[0]
+            self._link.check()
             if child.source in ready:
                 if os.read(child.source, 1) == bundle.HERE:
                     return
+                # Its end may be seen before its last words.
+                said += _rest(errors)
                 break
-            if process.stderr.fileno() not in ready:
+            if errors not in ready:
                 continue
-            said += os.read(process.stderr.fileno(), 4096)
+            words = os.read(errors, 4096)
+            said += words
+            if not words:
+                break
             if said.count(PROMPT.encode()) > asked:
                 asked += 1
-                if asked > 1 or self._password is None:
+                if asked > 1 or self._password is None or not _answered(child, self._password):
                     break
-                child.write(self._password.encode() + b"\n")
+        _leave(process)
+        raise Refused(_why(said.decode("utf-8", "replace"), asked, self._password is not None, user))
+
+
+def _answered(child: Link, password: str) -> bool:
+    try:
+        child.write(password.encode() + b"\n")
+    except Closed:
+        return False
+    return True
+
+
+def _rest(source: int) -> bytes:
+    """What is still to be read up to the end of a program's output, for a moment at most."""
+    import select
+    import time
+
+    found, limit = b"", time.monotonic() + DRAIN
+    while (left := limit - time.monotonic()) > 0 and select.select([source], [], [], left)[0]:
+        data = os.read(source, 4096)
+        if not data:
+            break
+        found += data
+    return found
+
+
+def _leave(process: subprocess.Popen[bytes]) -> None:
+    """End a sudo that waits for a password: by an end of its input, as it is root's and may not be ours to kill."""
+    assert process.stdin
+    process.stdin.close()
+    try:
         process.kill()
-        raise Refused(_why(said.decode("utf-8", "replace"), asked, user))
+    except PermissionError:
+        return
 
 
-def _why(said: str, asked: int, user: str) -> str:
-    text = said.replace(PROMPT, "").strip()
-    if asked > 1:
-        return f"sudo did not accept the password for becoming {user}: give the right one (-K, ansible_become_password)"
-    if asked:
+def _why(said: str, asked: int, given: bool, user: str) -> str:
+    """What to tell of a sudo that did not let us: it asked so many times, a password was given to it or not."""
+    text = " ".join(said.replace(PROMPT, "").split())
+    if asked and not given:
         return f"sudo asks for a password to become {user}: give one with -K or ansible_become_password"
+    if asked > 1 or (asked and "incorrect password" in text):
+        return f"sudo did not accept the password for becoming {user}: give the right one (-K, ansible_become_password)"
     return f"sudo did not let us become {user}: {text or 'it did not answer'}"

@@ -74,19 +74,24 @@ class Executor:
 
         A loop's items are tasks with `more` (all but the last): as in Ansible they all run, then the window stops.
         """
-        failed = False
+        failed = item_failed = False
         for index, task in enumerate(tasks):
             self.link.check()
             result = self.children.run(task, index) if task.get("user") else self.task(task, index)
+            item_failed = item_failed or result["state"] == "failed"
             if not task.get("check", self.check):
                 # Written before the result leaves: a controller that dies now cannot lose the notification.
                 if result["state"] == "changed" and task.get("notify"):
                     self.state.notify(task["scope"], task["notify"])
-                if task.get("handler") and result["state"] != "failed":
+                # Its last item carries the name: it is owed still when any of them failed.
+                if task.get("handler") and not item_failed:
                     self.state.forget(task["scope"], task["handler"])
             self.link.send(dict(result, ev="result", task=index))
             failed = failed or (result["state"] == "failed" and not task.get("go_on"))
-            if failed and not task.get("more"):
+            if task.get("more"):
+                continue
+            item_failed = False
+            if failed:
                 break
         self.link.send({"ev": "done"})
 
@@ -112,6 +117,7 @@ class Executor:
 
             msg = f"a bug in the module {task['module']}: {type(error).__name__}: {error}"
             answer = {"state": "failed", "msg": msg, "diff": None, "result": {"traceback": traceback.format_exc()}}
+        node.settle()
         answer["seconds"] = round(time.monotonic() - started, 4)
         return answer
 

@@ -82,6 +82,7 @@ class Link:
         self.silence: float | None = None
         self._heard = 0.0
         self._parser = Parser()
+        self._aside: list[tuple[dict[str, Any], bytes]] = []
 
     def send(self, message: dict[str, Any], blob: bytes = b"") -> None:
         """Write one frame whole. Raises Closed."""
@@ -110,8 +111,20 @@ class Link:
                 self.closed = True
         return found
 
+    def piece(self) -> bytes:
+        """Wait for the next piece of a file, b"" when it ends early. Frames that come between wait for their turn."""
+        passed = []
+        try:
+            while (found := self.receive())[0].get("op") != "piece":
+                passed.append(found)
+        finally:
+            self._aside = passed
+        return found[1]
+
     def poll(self) -> tuple[dict[str, Any], bytes] | None:
         """The next frame if it is here already. A ping only says that the peer is there."""
+        if self._aside:
+            return self._aside.pop(0)
         while (found := self._parser.next()) is not None and found[0].get("op") == "ping":
             pass
         return found

@@ -67,17 +67,18 @@ class Job:
             return None
 
     def clear(self) -> None:
-        """Forget a job that has ended."""
-        for name in ("pid", "log", "result"):
-            try:
-                os.unlink(os.path.join(self.folder, name))
-            except FileNotFoundError:
-                pass
-        if os.path.isdir(self.folder):
-            os.rmdir(self.folder)
+        """Forget a job that has ended. What can't be removed (a file still open on NFS) is out of the way at least."""
+        import shutil
 
-    def start(self, work: Callable[[Node], dict[str, Any]], node: Node) -> int:
-        """Fork the work into a session of its own; returns its pid."""
+        aside = f"{self.folder}.ended-{os.urandom(6).hex()}"
+        try:
+            os.rename(self.folder, aside)
+        except FileNotFoundError:
+            return
+        shutil.rmtree(aside, ignore_errors=True)
+
+    def start(self, work: Callable[[Node], dict[str, Any]], node: Node, keep: bool = True) -> int:
+        """Fork the work into a session of its own; returns its pid. keep: somebody will read its result."""
         make_folder(self.folder)
         pid = os.fork()
         if pid == 0:
@@ -87,7 +88,11 @@ class Job:
                 # Its first act, so that there is no moment at which a live job has no record.
                 with open(os.path.join(self.folder, "pid"), "w", encoding="utf-8") as file:
                     file.write(f"{os.getpid()} {start_time(os.getpid())}")
-                self._finish(_outcome(work, node))
+                ended = _outcome(work, node)
+                if keep:
+                    self._finish(ended)
+                else:
+                    self.clear()
                 status = 0
             finally:
                 os._exit(status)

@@ -19,19 +19,24 @@ DRAIN = 0.2
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a whole process group: TERM, then KILL."""
+    """End a whole process group: TERM, then KILL for those that are left of it."""
     import signal
     import subprocess
+    import time
 
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
-            process.wait(GRACE)
-        except ProcessLookupError:
-            break
-        except subprocess.TimeoutExpired:
-            continue
-        break
+    limit = time.monotonic() + GRACE
+    try:
+        os.killpg(process.pid, signal.SIGTERM)
+        while time.monotonic() < limit:
+            # Reaped, or the group would never be empty.
+            process.poll()
+            os.killpg(process.pid, 0)
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(GRACE)
+    # Nobody is left; who is left is another user's (sudo); the kernel holds it.
+    except (ProcessLookupError, PermissionError, subprocess.TimeoutExpired):
+        return
 
 
 def run(
@@ -92,12 +97,15 @@ def _talk(
     os.set_blocking(process.stdin.fileno(), False)
     limit = None if timeout is None else time.monotonic() + timeout
     quiet_until: float | None = None
-    while pipes:
+    nap = 0.0005
+    # A program may close both pipes and run on.
+    while pipes or process.poll() is None:
         if sink is not None and not pending:
             process.stdin.close()
             sink = None
         sources = [*pipes, *([] if wake is None else [wake])]
-        ready, writable, _ = select.select(sources, [] if sink is None else [sink], [], 0.2)
+        ready, writable, _ = select.select(sources, [] if sink is None else [sink], [], 0.2 if pipes else nap)
+        nap = nap if pipes else min(2 * nap, 0.2)
         if wake in ready or not ready:
             check()
         for fd in [fd for fd in ready if fd in pipes]:
@@ -122,8 +130,6 @@ def _talk(
             break
     if sink is not None:
         process.stdin.close()
-    if limit is None:
-        process.wait()
     process.stdout.close()
     process.stderr.close()
     return bytes(out), bytes(err)

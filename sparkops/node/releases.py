@@ -1,8 +1,8 @@
 """A service's releases on a node: numbered folders, the links `current` and `confirmed`, and the marker of one that
 nobody has confirmed yet.
 
-releases/<service>/<n>/unconfirmed holds a deadline (seconds since the epoch). Until it is taken away, the release is on
-trial: the unit's guard and a watchdog go back to `confirmed` once the deadline has passed.
+releases/<service>/<n>/unconfirmed holds a deadline (seconds since the epoch) and a boot's id. Until it goes, the
+release is on trial: the unit's guard and a watchdog go back to `confirmed` once the deadline has passed.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 
 from sparkops.node import files
+from sparkops.node.api import Failure
 
 MARKER = "unconfirmed"
 META = "release.json"
 TEMP = ".sparkops-"
+LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
 
 def numbers(folder: str) -> list[int]:
@@ -57,24 +59,81 @@ def deadline(folder: str, number: int) -> float | None:
     """When a release's trial ends; None when it is not on trial."""
     try:
         with open(os.path.join(folder, str(number), MARKER), encoding="ascii") as file:
-            return float(file.read())
-    except (FileNotFoundError, ValueError):
+            return float(file.read().split()[0])
+    except (FileNotFoundError, ValueError, IndexError):
         return None
+
+
+def marker(deadline: float) -> str:
+    """A marker's text: the deadline, and the boot in which the trial began. The guard ends a trial with its boot: the
+    watchdog has not lived through it.
+    """
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            boot = file.read().strip()
+    except OSError:
+        boot = "unknown"
+    return f"{deadline:.0f} {boot}\n"
 
 
 def confirm(folder: str, number: int) -> bool:
     """End a release's trial: it is what to go back to from now on. False when it was so already."""
-    marker = os.path.join(folder, str(number), MARKER)
-    done = linked(folder, "confirmed") == number and not os.path.exists(marker)
+    done = linked(folder, "confirmed") == number and deadline(folder, number) is None
     if not done:
         # The link first: a power cut between the two leaves a release that is both, and goes back to itself.
         point(folder, number, "confirmed")
-        if os.path.exists(marker):
-            os.unlink(marker)
-            files.sync_folder(os.path.dirname(marker))
+        end_trial(folder, number)
     return not done
+
+
+def end_trial(folder: str, number: int) -> None:
+    """Take a release's marker away, if it has one."""
+    path = os.path.join(folder, str(number), MARKER)
+    if os.path.exists(path):
+        os.unlink(path)
+        files.sync_folder(os.path.dirname(path))
 
 
 def service_folder(home: str, service: str) -> str:
     """Where a service's releases are."""
     return os.path.join(home, "releases", service)
+
+
+def services(home: str) -> list[str]:
+    """The services that have releases here."""
+    top = os.path.join(home, "releases")
+    names = sorted(os.listdir(top)) if os.path.isdir(top) else []
+    return [name for name in names if os.path.isdir(os.path.join(top, name)) and not name.startswith(".")]
+
+
+def engines(folder: str, of: list[int] | None = None) -> set[str]:
+    """The engines (folder names) that a service's releases, all or some, name in release.json."""
+    import json
+
+    found = set()
+    for number in numbers(folder) if of is None else of:
+        try:
+            about = json.loads(files.read(os.path.join(folder, str(number), META)))
+        except (OSError, ValueError):
+            continue
+        name = about.get("engine") if isinstance(about, dict) else None
+        if isinstance(name, str) and name and os.sep not in name and not name.startswith("."):
+            found.add(name)
+    return found
+
+
+def remove_folders(paths: list[str]) -> None:
+    """Out of their names first, so that none is ever there in part."""
+    from shutil import rmtree
+
+    for path in paths:
+        if os.path.isdir(path):
+            gone = os.path.join(os.path.dirname(path), TEMP + os.path.basename(path))
+            os.rename(path, gone)
+            rmtree(gone)
+
+
+def check_name(what: str, name: str) -> None:
+    """Raises Failure for a name that is no plain file name."""
+    if not name or not LETTERS.issuperset(name) or name[0] in ".-":
+        raise Failure(f"{what}: {name!r} must be letters, digits and _.- with neither . nor - first")

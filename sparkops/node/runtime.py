@@ -28,6 +28,8 @@ class LocalNode(Node):
         self.home = os.path.expanduser("~")
         self._task = task
         self._told = 0.0
+        # Bytes of a file that the controller still has to send.
+        self._owed = 0
 
     def run(
         self,
@@ -102,17 +104,27 @@ class LocalNode(Node):
         if self.link is None:
             raise Failure("a detached job cannot fetch files from the controller")
         self.link.send({"ev": "need", "task": self._task, "digest": digest, "size": size})
-        seen, had = hashlib.sha256(), 0
-        while had < size:
-            message, piece = self.link.receive()
-            if message.get("op") != "piece" or not piece:
-                raise Failure("the controller did not send the file", digest=digest, answer=message)
+        self._owed = size
+        seen = hashlib.sha256()
+        while self._owed:
+            piece = self._piece(self.link)
+            if not piece:
+                raise Failure("the file was removed or cut short on the controller; run again", digest=digest)
             seen.update(piece)
-            had += len(piece)
-            self.progress(had, size, "bytes")
+            self.progress(size - self._owed, size, "bytes")
             yield piece
         if seen.hexdigest() != digest:
             raise Failure("the file changed on the controller while it was sent; run again")
+
+    def settle(self) -> None:
+        """Take in what is left of a file that the task stopped reading: the next one's pieces come behind it."""
+        while self.link and self._owed:
+            self._piece(self.link)
+
+    def _piece(self, link: Link) -> bytes:
+        piece = link.piece()
+        self._owed = self._owed - len(piece) if piece else 0
+        return piece
 
     def job(
         self,
@@ -153,7 +165,7 @@ class LocalNode(Node):
         job = Job(self.state_dir, key)
         if not job.running():
             job.clear()
-            job.start(work, LocalNode(None, self.state_dir, self.check, self.env))
+            job.start(work, LocalNode(None, self.state_dir, self.check, self.env), keep=False)
 
     def _still_there(self) -> None:
         if self.link:

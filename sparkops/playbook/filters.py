@@ -117,7 +117,15 @@ def _cause(lines: list[str], recipe: dict[str, Any] | None = None) -> str:
     return cause_of(map(str, lines), recipe)
 
 
+def _environment_value(value: Any) -> str:
+    """A value as systemd's EnvironmentFile has it; not one of Ansible's filters."""
+    from sparkops.serving.command import environment_value
+
+    return environment_value(str(value))
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
+    "environment_value": _environment_value,
     "serving_failure": _cause,
     **{
         name: _as_list(jinja2.filters.FILTERS[name])

@@ -106,7 +106,7 @@ class Window:
             if message["ev"] == "progress":
                 self._progress(compiled, message)
             elif message["ev"] == "need":
-                self._send_file(message["digest"])
+                self._send_file(message["digest"], message["size"])
             self._stopped = message["ev"] == "done"
         return None
 
@@ -116,11 +116,18 @@ class Window:
             self._greet(message)
         return message
 
-    def _send_file(self, digest: str) -> None:
-        with self._files.by_digest(digest).open("rb") as file:
-            while piece := file.read(PIECE):
-                self._session.send({"op": "piece"}, piece)
-                self._session.flush()
-        # An empty piece: the file is shorter than it was, so the node must not wait for more.
-        self._session.send({"op": "piece"})
-        self._session.flush()
+    def _send_file(self, digest: str, size: int) -> None:
+        """`size` bytes in pieces, or an empty piece when they end before: the node reads exactly that."""
+        left = size
+        try:
+            with self._files.by_digest(digest).open("rb") as file:
+                while left and (piece := file.read(min(PIECE, left))):
+                    self._session.send({"op": "piece"}, piece)
+                    self._session.flush()
+                    left -= len(piece)
+        except OSError:
+            # It was there when the run began; the node fails the task as for a file that became shorter.
+            pass
+        if left:
+            self._session.send({"op": "piece"})
+            self._session.flush()

@@ -5,7 +5,6 @@ templates/run.j2 and env.j2 write the same on a node, which a test holds.
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,7 +56,12 @@ def shell_line(argv: list[str]) -> str:
 def env_lines(variables: Mapping[str, str]) -> list[str]:
     """The environment as a release's `env` has it: systemd's EnvironmentFile."""
     path, *rest = [(name, value) for name, value in variables.items()]
-    return [f"{path[0]}={path[1]}", *(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in rest)]
+    return [f"{path[0]}={path[1]}", *(f"{name}={environment_value(value)}" for name, value in rest)]
+
+
+def environment_value(value: str) -> str:
+    """In double quotes, with a backslash before what systemd.exec(5) gives a meaning there; newlines stay."""
+    return '"' + "".join(f"\\{one}" if one in '\\"$`' else one for one in value) + '"'
 
 
 def _quoted(word: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 import socket
 from pathlib import Path
@@ -12,16 +10,13 @@ import paramiko
 
 from sparkops.errors import HostUnreachable
 from sparkops.transport.address import Address
-
-
-def fingerprint(key: paramiko.PKey) -> str:
-    """As ssh prints it: SHA256:... in base64 without padding."""
-    return "SHA256:" + base64.b64encode(hashlib.sha256(key.asbytes()).digest()).decode().rstrip("=")
+from sparkops.transport.connection import close, connection, place
 
 
 def entry_name(address: Address) -> str:
-    """The name under which a host stands in known_hosts."""
-    return address.host if address.port in (None, 22) else f"[{address.host}]:{address.port}"
+    """The name under which a host stands in known_hosts: where ssh_config says that it is."""
+    host, port = place(address)
+    return host if port == 22 else f"[{host}]:{port}"
 
 
 def record_file(address: Address) -> Path:
@@ -31,16 +26,22 @@ def record_file(address: Address) -> Path:
 
 def offered(address: Address) -> paramiko.PKey:
     """The key that a host offers now; nobody logs in. Raises HostUnreachable."""
+    found = connection(address)
     try:
-        with socket.create_connection((address.host, address.port or 22), address.timeout) as plain:
-            transport = paramiko.Transport(plain)
-            try:
-                transport.start_client(timeout=address.timeout)
-                return transport.get_remote_server_key()
-            finally:
-                transport.close()
+        if found.gateway:
+            plain = found.open_gateway()
+        else:
+            plain = socket.create_connection((found.host, found.port or 22), address.timeout)
+        transport = paramiko.Transport(plain)
+        try:
+            transport.start_client(timeout=address.timeout)
+            return transport.get_remote_server_key()
+        finally:
+            transport.close()
     except (OSError, paramiko.SSHException, EOFError) as error:
         raise HostUnreachable(f"no SSH answer from {entry_name(address)}: {error}", where=address.name) from None
+    finally:
+        close(found)
 
 
 def recorded(address: Address) -> list[paramiko.PKey]:

@@ -8,44 +8,31 @@ from __future__ import annotations
 import contextlib
 import shlex
 import socket
-from pathlib import Path
 
 import paramiko
 import tenacity
-from fabric import Config, Connection
+from fabric import Connection
 from paramiko.ssh_exception import NoValidConnectionsError
 
 from sparkops.errors import ConnectionLost, HostKeyError, HostUnreachable
 from sparkops.node import bundle
 from sparkops.transport.address import Address
-from sparkops.transport.hostkeys import fingerprint
+from sparkops.transport.connection import close, connection
+from sparkops.transport.fingerprint import fingerprint
 
 ATTEMPTS = 3
 STDERR_KEPT = 2000
 
 
-class RejectUnknown(paramiko.MissingHostKeyPolicy):
-    """Refuse a host whose key nobody has recorded."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:  # noqa: ARG002
-        """paramiko's protocol."""
-        raise HostKeyError(
-            f"the host key of {hostname} is not recorded ({key.get_name()} {fingerprint(key)})",
-            where=self._name,
-            hint=f"compare the fingerprint with the node's own, then: sparkops trust {self._name}",
-        )
-
-
 class SshChannel:
     """The executor's stdin, stdout and stderr on one connection."""
 
-    def __init__(self, connection: Connection, python: str) -> None:
-        self._connection = connection
-        transport = connection.transport
-        transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def __init__(self, found: Connection, python: str) -> None:
+        self._connection = found
+        transport = found.transport
+        # Behind a jump host it is a channel, which has no such option.
+        if isinstance(transport.sock, socket.socket):
+            transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         transport.set_keepalive(30)
         self._socket = transport.sock
         self._channel = transport.open_session()
@@ -76,9 +63,10 @@ class SshChannel:
     def close(self) -> None:
         """See Channel."""
         # Transport.close alone leaves its thread polling for 0.1 s (FACTS §6).
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._connection.close()
+        if isinstance(self._socket, socket.socket):
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+        close(self._connection)
 
 
 def connect(address: Address) -> SshChannel:
@@ -117,37 +105,10 @@ def _reason(error: Exception) -> str:
 
 
 def _connect(address: Address) -> SshChannel:
-    connection = _connection(address, address.host, address.user, address.port, _gateway(address))
-    connection.open()
-    return SshChannel(connection, address.python)
-
-
-def _gateway(address: Address) -> Connection | None:
-    if not address.jump:
-        return None
-    user, _, rest = address.jump.rpartition("@")
-    name, _, port = rest.partition(":")
-    return _connection(address, name, user or None, int(port) if port else None, None)
-
-
-def _connection(
-    address: Address, host: str, user: str | None, port: int | None, gateway: Connection | None
-) -> Connection:
-    keys = {"key_filename": str(Path(address.key_file).expanduser())} if address.key_file else {}
-    connection = Connection(
-        host,
-        user=user,
-        port=port,
-        gateway=gateway,
-        config=Config(overrides={"timeouts": {"connect": address.timeout}}),
-        connect_kwargs={**keys, "allow_agent": not keys, "look_for_keys": not keys},
-    )
-    client = connection.client
-    client.set_missing_host_key_policy(RejectUnknown(address.name))
-    if address.known_hosts:
-        for file in address.known_hosts:
-            if Path(file).expanduser().exists():
-                client.load_system_host_keys(str(Path(file).expanduser()))
-    else:
-        client.load_system_host_keys()
-    return connection
+    found = connection(address)
+    try:
+        found.open()
+        return SshChannel(found, address.python)
+    except BaseException:
+        close(found)
+        raise

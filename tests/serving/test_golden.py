@@ -73,7 +73,7 @@ def test_a_release_has_the_same(name: str, odd: dict[str, Any], place: Place) ->
     assert script.split("\n", 2)[2] == shell_line(argv) + "\n"
     assert shlex.split(script.split("\n", 2)[2].replace("\\\n", ""))[1:] == argv
     file = [line for line in rendered("env.j2", recipe, place).splitlines() if not line.startswith("#")]
-    assert file == env_lines(serve_environment(recipe, place))
+    assert "\n".join(file) == "\n".join(env_lines(serve_environment(recipe, place)))
 
 
 def test_a_home_folder_stays_one() -> None:

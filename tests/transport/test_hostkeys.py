@@ -7,8 +7,11 @@ from pathlib import Path
 import paramiko
 import pytest
 
+from sparkops.errors import InputError
 from sparkops.transport import hostkeys
 from sparkops.transport.address import Address
+from sparkops.transport.connection import connection, split_hop
+from sparkops.transport.fingerprint import fingerprint
 
 
 @pytest.fixture
@@ -51,4 +54,34 @@ def test_recording_replaces_that_host_alone(tmp_path: Path, key: paramiko.PKey) 
 def test_a_fingerprint_reads_as_ssh_keygen_prints_it() -> None:
     text = "AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
     key = paramiko.PKey.from_type_string("ssh-ed25519", __import__("base64").b64decode(text))
-    assert hostkeys.fingerprint(key) == "SHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU"
+    assert fingerprint(key) == "SHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU"
+
+
+def test_ssh_config_says_where_a_host_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: paramiko.PKey) -> None:
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh/config").write_text("Host spark-1\n  HostName 10.9.8.7\n  Port 2222\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    address = _address(tmp_path, host="spark-1")
+    assert hostkeys.entry_name(address) == "[10.9.8.7]:2222"
+    hostkeys.record(address, key)
+    assert hostkeys.recorded(address) == [key]
+
+
+@pytest.mark.parametrize(
+    ("hop", "parts"),
+    [
+        ("h", (None, "h", None)),
+        ("me@h:23", ("me", "h", 23)),
+        ("[::1]:22", (None, "::1", 22)),
+        ("me@[::1]", ("me", "::1", None)),
+    ],
+)
+def test_jump_hosts(hop: str, parts: tuple[str | None, str, int | None]) -> None:
+    assert split_hop(hop, "spark-1") == parts
+
+
+def test_jump_hosts_are_a_chain(tmp_path: Path) -> None:
+    found = connection(Address("spark-1", "10.0.0.1", jump="me@a:23,b"))
+    assert (found.gateway.host, found.gateway.gateway.host, found.gateway.gateway.port) == ("b", "a", 23)
+    with pytest.raises(InputError, match="is no jump host"):
+        connection(Address("spark-1", "10.0.0.1", jump="a:x"))

@@ -23,8 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal
 
-LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
-
 
 class Args(Arguments):
     """home: sparkops' folder on the node; releases lie in its releases/SERVICE. service: whose release it is.
@@ -59,8 +57,10 @@ class File:
 
 
 def apply(args: Args, node: Node) -> Outcome:
-    """Result: service, release (its number), path, current (the link), previous (the release before, or None)."""
-    check_name("service", args.service)
+    """Result: service, release (its number), path, current (the link), previous (the release before, or None),
+    confirmed (the one to go back to, or None).
+    """
+    releases.check_name("service", args.service)
     wanted = {name: wanted_file(name, said) for name, said in args.files.items()}
     folder = os.path.join(args.home, "releases", args.service)
     try:
@@ -74,6 +74,7 @@ def bring(folder: str, wanted: dict[str, File], args: Args, node: Node) -> Outco
     previous = releases.linked(folder)
     now = read(os.path.join(folder, str(previous))) if previous else {}
     said = {"service": args.service, "current": os.path.join(folder, "current"), "previous": previous}
+    said["confirmed"] = releases.linked(folder, "confirmed")
     if previous and same(now, wanted):
         return Outcome.ok(f"release {previous}", release=previous, path=os.path.join(folder, str(previous)), **said)
     number = max(releases.numbers(folder), default=0) + 1
@@ -89,17 +90,11 @@ def bring(folder: str, wanted: dict[str, File], args: Args, node: Node) -> Outco
     return Outcome.changed(f"release {number}", difference(now, wanted), release=number, path=path, **said)
 
 
-def check_name(what: str, name: str) -> None:
-    """Raises Failure for a name that is no plain file name."""
-    if not name or not LETTERS.issuperset(name) or name[0] in ".-":
-        raise Failure(f"{what}: {name!r} must be letters, digits and _.- with neither . nor - first")
-
-
 def wanted_file(name: str, said: Any) -> File:
     """A file as the task gives it. Raises Failure."""
     from sparkops.node.modes import mode_bits
 
-    check_name("files", name)
+    releases.check_name("files", name)
     if name == releases.META:
         raise Failure(f"files: {releases.META} is written from meta")
     if not isinstance(said, dict) or not isinstance(said.get("content"), str) or set(said) - {"content", "mode"}:
@@ -142,7 +137,7 @@ def write(folder: str, number: int, wanted: dict[str, File], meta: dict[str, Any
     if trial is not None:
         import time
 
-        files.write(os.path.join(temp, releases.MARKER), f"{time.time() + trial:.0f}".encode(), 0o644)
+        files.write(os.path.join(temp, releases.MARKER), releases.marker(time.time() + trial).encode(), 0o644)
     os.rename(temp, os.path.join(folder, str(number)))
     files.sync_folder(folder)
 

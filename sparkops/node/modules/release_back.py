@@ -28,7 +28,7 @@ class Args(Arguments):
 
 
 def apply(args: Args, node: Node) -> Outcome:
-    """Result: release (now current), previous. Going back confirmed; the same again is ok."""
+    """Result: release (now current), previous. One that is named is no trial any more; the same again is ok."""
     folder = releases.service_folder(args.home, args.service)
     there, now = sorted(releases.numbers(folder)), releases.linked(folder)
     if now is None:
@@ -47,5 +47,7 @@ def apply(args: Args, node: Node) -> Outcome:
     if goal == now:
         return Outcome.ok(f"release {now} is current", release=now, previous=now)
     if not node.check:
+        if args.to != "confirmed":
+            releases.end_trial(folder, goal)
         releases.point(folder, goal)
     return Outcome.changed(f"release {now} -> {goal}", release=goal, previous=now)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 SETTLE = 0.6
 # How long a user's manager may take to come up after lingering was switched on.
 MANAGER_WAIT = 10.0
+# Stands in the first lines of the units that sparkops' own templates make.
+MARK = b"Written by sparkops"
 
 
 class Args(Arguments):
@@ -47,7 +49,9 @@ class Args(Arguments):
 
 
 def apply(args: Args, node: Node) -> Outcome:
-    """Result: name, scope, path, actions, active, sub, enabled, pid; journal (20 lines) in a failure to start."""
+    """Result: name, scope, path, actions, active, sub, enabled, pid; journal (20 lines) in a failure to start;
+    backup_file when another's unit was replaced: it is kept as PATH.orig, once.
+    """
     name = systemd.unit_name(args.name)
     if args.scope == "system" and os.geteuid() != 0:
         raise Failure("systemd_unit in the system scope needs become: true (scope: user does without)", name=name)
@@ -77,6 +81,7 @@ class Unit:
         self.path = os.path.join(self.manager.folder(), name)
         self.actions: list[str] = []
         self.diff: str | None = None
+        self.kept: str | None = None
         self.now: dict[str, str] = {}
 
     def act(self, action: str, verb: str, *words: str) -> None:
@@ -130,6 +135,8 @@ class Unit:
                 raise files.refusal("make the folder of", self.path, error) from error
         wanted = placing.Content.of(self.args.content.encode("utf-8", "surrogateescape"))
         attributes = placing.Attributes("0644", None, None)
+        if os.path.isfile(self.path) and not placing.same(self.path, wanted) and not self.node.check:
+            self.kept = keep(self.path)
         placed = placing.place(self.path, wanted, attributes, self.node, backup=False, force=True)
         if placed.state == "changed":
             self.actions.append("unit written")
@@ -257,6 +264,7 @@ class Unit:
             "sub": self.now.get("SubState", ""),
             "enabled": self.now.get("UnitFileState", ""),
             "pid": systemd.number(self.now, "MainPID"),
+            **({"backup_file": self.kept} if self.kept else {}),
         }
 
     def outcome(self) -> Outcome:
@@ -270,6 +278,17 @@ class Unit:
             if coming:
                 return Outcome.unknown(f"{coming[0]} is not there yet", **self.said())
         return Outcome.ok(**self.said())
+
+
+def keep(path: str) -> str | None:
+    """Copy a unit that sparkops did not make to PATH.orig, unless there is one; returns that name when it did."""
+    from sparkops.node import files
+
+    orig, data = path + ".orig", files.read(path)
+    if os.path.lexists(orig) or any(MARK in line for line in data.splitlines()[:5]):
+        return None
+    files.write(orig, data, os.stat(path).st_mode & 0o7777)
+    return orig
 
 
 def trouble(unit: dict[str, str], restarts: int) -> str | None:
