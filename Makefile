@@ -38,7 +38,7 @@ check: $(VENV)/.ready-dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
-	$(BIN)/pytest -q -m 'not (lab or network or demo or engine)'
+	$(BIN)/pytest -q -m 'not (lab or network or demo or engine or slow)'
 
 test: $(VENV)/.ready-dev
 	$(BIN)/pytest -m 'not engine'

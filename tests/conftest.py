@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +48,23 @@ def no_demo() -> str | None:
 
 
 NEEDS: dict[str, Callable[[], str | None]] = {"lab": no_lab, "network": no_network, "demo": no_demo}
+
+
+# Whole minutes: left out of `make check`, which is for every commit.
+SLOW = (
+    "tests/bench/", "tests/checkpoint/", "tests/cli/", "tests/differential/", "tests/e2e/", "tests/inventory/",
+    "tests/lab/", "tests/node/modules/test_http_ready.py", "tests/node/modules/test_serving_evidence.py",
+    "tests/node/modules/test_systemd_unit.py", "tests/node/test_python_venv.py", "tests/node/test_safetensors",
+    "tests/node/test_uv.py", "tests/playbook/test_broken.py", "tests/runner/", "tests/test_conftest.py",
+    "tests/test_wheel.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    root = Path(__file__).parent.parent
+    for item in items:
+        if str(item.path.relative_to(root)).startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

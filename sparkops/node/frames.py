@@ -118,7 +118,7 @@ class Link:
             while (found := self.receive())[0].get("op") != "piece":
                 passed.append(found)
         finally:
-            self._aside = passed
+            self._aside = passed + self._aside
         return found[1]
 
     def poll(self) -> tuple[dict[str, Any], bytes] | None:

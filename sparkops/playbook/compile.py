@@ -14,9 +14,11 @@ from sparkops.playbook.action import Acted
 from sparkops.playbook.arguments import check_names, convert
 from sparkops.playbook.files import Files
 from sparkops.playbook.model import Play, Task
-from sparkops.playbook.scope import NeedsOthers, NeedsResult, Scope, placed
+from sparkops.playbook.scope import HOSTVARS, NeedsOthers, NeedsResult, Scope, placed
 from sparkops.playbook.template import OMIT
 from sparkops.project.yaml import position
+
+HIDDEN = "hidden by no_log"
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,12 @@ def compile_task(task: Task, play: Play, scope: Scope, files: Files) -> Compiled
     """The task's steps. Raises NeedsResult, NeedsOthers, or InputError with its position."""
     scope = _own(task, scope, files)
     with placed(task.position):
-        if task.loop is None:
-            return _plain(task, play, scope, files)
-        return _looped(task, play, scope, files)
+        try:
+            if task.loop is None:
+                return _plain(task, play, scope, files)
+            return _looped(task, play, scope, files)
+        except InputError as error:
+            raise _told(error, task, scope) from None
 
 
 def failing(task: Task, play: Play, scope: Scope, files: Files, error: InputError) -> Compiled:
@@ -81,13 +86,14 @@ def failing(task: Task, play: Play, scope: Scope, files: Files, error: InputErro
     that can be rendered are carried out.
     """
     scope = _own(task, scope, files).settled()
+    error = _told(error, task, scope)
     if task.loop is not None:
         with suppress(InputError):
             return replace(_looped(task, play, scope, files, strict=False), error=error)
     try:
         about = _about(task, display(task.name, scope), scope)
     except InputError:
-        about = Compiled(task, task.name, scope)
+        about = Compiled(task, task.name, scope, no_log=_hides(task, scope))
     return replace(about, steps=(_broken(error),), error=error)
 
 
@@ -95,10 +101,42 @@ def _broken(error: InputError) -> Step:
     return Step({}, Acted("failed", str(error), {"msg": error.message}))
 
 
+def hidden(error: InputError, where: Any = None) -> InputError:
+    """The same error without its text, which may have a secret in it."""
+    kind = UndefinedName if isinstance(error, UndefinedName) else InputError
+    return kind(HIDDEN, where=error.where or where)
+
+
+def _told(error: InputError, task: Task, scope: Scope) -> InputError:
+    return hidden(error, task.position) if _hides(task, scope) else error
+
+
+def _hides(task: Task, scope: Scope) -> bool:
+    """Whether a task has no_log; one whose no_log cannot be rendered has it."""
+    try:
+        return task.words.no_log is not None and _no_log(task, scope.settled())
+    except InputError:
+        return True
+
+
 def notified(task: Task, scope: Scope) -> list[str]:
     """The handlers that a task notifies; a template may give several."""
     rendered = [scope.render(one) for one in task.notify]
     return [str(name) for one in rendered for name in (one if isinstance(one, list) else [one])]
+
+
+def resolved(names: list[str], play: Play, scope: Scope) -> list[str]:
+    """Topics as the handlers that listen to them. A node remembers handlers alone: a topic would be forgotten with the
+    first of them that has run.
+    """
+    # A handler's name is the host's, whatever the task that notifies it has of its own.
+    scope = replace(scope.settled(), task={}, params={}, local={})
+    found: list[str] = []
+    for name in names:
+        listening = [display(one.name, scope) for one in play.handlers if name in one.listen]
+        named = any(name in (one.name, display(one.name, scope)) for one in play.handlers)
+        found += listening if listening and not named else [name, *listening]
+    return list(dict.fromkeys(found))
 
 
 def _own(task: Task, scope: Scope, files: Files) -> Scope:
@@ -144,7 +182,7 @@ def _looped(task: Task, play: Play, scope: Scope, files: Files, strict: bool = T
         except InputError as error:
             if strict:
                 raise
-            step = _broken(error)
+            step = _broken(_told(error, task, inner))
         steps.append(replace(step, local=local))
         if step.acted is not None:
             # The next item sees what set_fact has set for this one.
@@ -233,20 +271,34 @@ def _step(task: Task, play: Play, scope: Scope, files: Files) -> Step:
         return Step({}, module.act(module.arguments(**args), scope))
     delegate = scope.render(task.words.delegate_to) if task.words.delegate_to is not None else None
     other = None if delegate in (None, "") or delegate is OMIT else str(delegate)
-    frame = _frame(task, play, scope, args, kinds)
+    frame = _frame(task, play, scope, args, kinds, other)
     if other is not None:
         # The host itself owes the handlers, not the one that does this for it.
         frame.pop("notify", None)
     return Step(frame, delegate=other)
 
 
-def _frame(task: Task, play: Play, scope: Scope, args: dict[str, Any], kinds: dict[str, str]) -> dict[str, Any]:
+def _become(task: Task, scope: Scope, other: str | None) -> str | None:
+    """The user that a task runs as, None: the one that is logged in. As in Ansible, the variables of the host that it
+    runs on beat the words of the play.
+    """
+    known = scope.values
+    if other not in (None, known.get("inventory_hostname")):
+        known = known.get(HOSTVARS, {}).get(other) or {}
+    if not scope.flag(known.get("ansible_become", task.words.become), "become"):
+        return None
+    return str(scope.render(known.get("ansible_become_user", task.words.become_user) or "root")) or "root"
+
+
+def _frame(
+    task: Task, play: Play, scope: Scope, args: dict[str, Any], kinds: dict[str, str], other: str | None
+) -> dict[str, Any]:
     frame: dict[str, Any] = {"module": task.module, "args": args}
     if kinds:
         frame["kinds"] = kinds
     words = task.words
-    if scope.flag(words.become, "become"):
-        frame["user"] = str(scope.render(words.become_user) or "root") if words.become_user else "root"
+    if (user := _become(task, scope, other)) is not None:
+        frame["user"] = user
     environment: dict[str, str] = {}
     for layer in words.environment:
         rendered = scope.render(layer)
@@ -256,7 +308,7 @@ def _frame(task: Task, play: Play, scope: Scope, args: dict[str, Any], kinds: di
     if environment:
         frame["env"] = environment
     if task.notify:
-        frame.update(scope=play.scope, notify=[] if task.judged else notified(task, scope))
+        frame.update(scope=play.scope, notify=[] if task.judged else resolved(notified(task, scope), play, scope))
     if words.check_mode is not None:
         frame["check"] = scope.flag(words.check_mode, "check_mode")
     if words.timeout is not None:

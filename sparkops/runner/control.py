@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import TYPE_CHECKING
 
 from sparkops.playbook.action import Acted
@@ -26,7 +25,7 @@ def for_all(task: Task) -> bool:
 def obey(walk: Walk, item: Item, acted: Acted) -> None:
     """Do what an action that has ended well asks for."""
     if acted.pause is not None:
-        _pause(acted)
+        _pause(walk, acted)
     if acted.control == "flush_handlers":
         walk.queue.appendleft(Item(None, mark="flush", order=item.order))
     elif acted.control == "end_host":
@@ -36,12 +35,11 @@ def obey(walk: Walk, item: Item, acted: Acted) -> None:
     elif acted.control == "clear_facts":
         walk.state.facts.clear()
     elif acted.control == "reset_connection":
-        walk.state.close()
-        walk.state.session = None
+        walk.reset_connection()
 
 
-def _pause(acted: Acted) -> None:
+def _pause(walk: Walk, acted: Acted) -> None:
     if acted.prompt is not None and sys.stdin.isatty():
-        input(f"{acted.prompt or 'Press enter to continue'} ")
+        walk.context.prompt.ask(f"{acted.prompt or 'Press enter to continue'} ")
     else:
-        time.sleep(acted.pause or 0)
+        walk.sleep(acted.pause or 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from sparkops.playbook import modules
 from sparkops.playbook.model import Task
 
 
@@ -19,9 +20,13 @@ class Due:
     def __bool__(self) -> bool:
         return bool(self._notified or self._due)
 
+    def for_node(self) -> bool:
+        """Whether something may be due that the node has to do."""
+        return any(modules.runs_on_node(one.module) or one.module == "include_tasks" for one in self._handlers)
+
     def unknown(self, names: Iterable[str]) -> list[str]:
         """Those of `names` that are no handler's."""
-        known = {name for handler in self._handlers for name in (self._name_of(handler), *handler.listen)}
+        known = {name for one in self._handlers for name in (self._name_of(one), one.name, *one.listen)}
         return sorted(set(names) - known)
 
     def notify(self, names: Iterable[str], at_once: bool = False) -> None:
@@ -29,6 +34,17 @@ class Due:
         self._notified.update(names)
         if at_once:
             self._settle()
+
+    def owe(self, names: Iterable[str]) -> None:
+        """Handlers that an earlier run left behind are due; a name means just the handler that is called so."""
+        called = [self._name_of(handler) for handler in self._handlers]
+        written = [handler.name for handler in self._handlers]
+        for name in names:
+            known = called if name in called else written
+            if name in known:
+                self._due.add(known.index(name))
+            else:
+                self._notified.add(name)
 
     def take(self, start: int) -> tuple[list[tuple[int, Task]], int | None]:
         """(What is to run from place `start` on, where to look again). One that may notify others comes alone, since

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sparkops.errors import LeaseHeld
+from sparkops.errors import ConnectionLost, LeaseHeld
 from sparkops.inventory.merge import Host
 from sparkops.playbook.model import Play
 from sparkops.playbook.scope import Scope
@@ -29,7 +30,8 @@ class HostState:
 
     facts: gathered. variables: registered results and what set_fact set. included: by include_vars. files: the
     play's vars_files. pending: handlers that the node still owes, by scope; None until it has said so. lost: it has
-    failed or is unreachable, and is left out from then on. delegates: sessions with other hosts on its behalf.
+    failed or is unreachable, and is left out from then on. delegates: sessions with other hosts on its behalf. stop:
+    set when the run is to end at once; the same for all hosts.
     """
 
     host: Host
@@ -42,6 +44,8 @@ class HostState:
     session: Session | None = None
     lost: bool = False
     delegates: dict[str, Session] = field(default_factory=dict)
+    stop: threading.Event = field(default_factory=threading.Event)
+    _changing: threading.Lock = field(default_factory=threading.Lock)
 
     def scope(self, templar: Templar, play: Play, options: Options) -> Scope:
         """The names as they stand now, in Ansible's order of precedence."""
@@ -60,21 +64,42 @@ class HostState:
         return connection_address(self.host.name, scope.values, scope.templar, options.become_password)
 
     def open(self, connect: OpenSession, address: Address, options: Options) -> Session:
-        """The session, opened with the first call. Raises HostUnreachable."""
+        """The session, opened with the first call. Raises HostUnreachable, also when the run is being stopped."""
+        self._go_on()
         if self.session is None:
-            self.session = connect(address)
+            session = connect(address)
             lease = None if options.check or not options.lease else dict(options.about)
-            self.session.send(opening(address, options, lease))
+            session.send(opening(address, options, lease))
+            self._keep(session)
+            return session
         return self.session
 
     def delegate(self, connect: OpenSession, address: Address, options: Options) -> Session:
         """A session with another host on this one's behalf: its own, and without that host's lease, which the host
-        itself may hold in this run.
+        itself may hold in this run. Raises as open does.
         """
+        self._go_on()
         if address.name not in self.delegates:
-            self.delegates[address.name] = connect(address)
-            self.delegates[address.name].send(opening(address, options, None))
+            session = connect(address)
+            session.send(opening(address, options, None))
+            self._keep(session, address.name)
         return self.delegates[address.name]
+
+    def _go_on(self) -> None:
+        if self.stop.is_set():
+            raise ConnectionLost("interrupted", where=self.host.name)
+
+    def _keep(self, session: Session, delegate: str | None = None) -> None:
+        """Take a new session in, unless the run was stopped while it was made: then nothing else would close it."""
+        with self._changing:
+            stopped = self.stop.is_set()
+            if not stopped and delegate is not None:
+                self.delegates[delegate] = session
+            elif not stopped:
+                self.session = session
+        if stopped:
+            session.close()
+            self._go_on()
 
     def greeted(self, message: dict[str, Any]) -> None:
         """The executor's answer to opening. Raises LeaseHeld."""
@@ -97,13 +122,21 @@ class HostState:
             self.facts[FACTS] = {**self.facts.get(FACTS, {}), **short}
 
     def sessions(self) -> list[Session]:
-        """Those that are open."""
-        return [session for session in [self.session, *self.delegates.values()] if session is not None]
+        """Those that are open. From any thread."""
+        with self._changing:
+            return [session for session in [self.session, *self.delegates.values()] if session is not None]
 
     def close(self) -> None:
-        """Hang up."""
+        """Hang up. From any thread."""
         for session in self.sessions():
             session.close()
+
+    def reset(self) -> None:
+        """Hang up; what comes next opens new sessions."""
+        self.close()
+        with self._changing:
+            self.session = None
+            self.delegates = {}
 
 
 def opening(address: Address, options: Options, lease: dict[str, Any] | None) -> dict[str, Any]:

@@ -7,14 +7,16 @@ from typing import Any
 
 from sparkops.errors import InputError
 from sparkops.events import Handler, State, Task
+from sparkops.node.api import Failure
+from sparkops.node.modes import mode_bits
 from sparkops.playbook.action import Acted
-from sparkops.playbook.compile import Compiled, Step
+from sparkops.playbook.compile import HIDDEN, Compiled, Step
 from sparkops.playbook.model import Play
 from sparkops.playbook.scope import Scope
+from sparkops.runner.options import Options
 
 # A loop ends as its worst item does.
 WORST = ("failed", "unknown", "changed", "ok", "skipped")
-HIDDEN = "hidden by no_log"
 NOT_MET = "Conditional result was False"
 NO_ITEMS = "No items in the list"
 
@@ -168,9 +170,9 @@ def _seeing(compiled: Compiled, step: Step, answer: Answer) -> Scope:
 
 
 def event(
-    host: str, play: Play, compiled: Compiled, answer: Answer, check: bool, handler: bool, rescued: bool
+    host: str, play: Play, compiled: Compiled, answer: Answer, options: Options, handler: bool, rescued: bool
 ) -> Task | Handler:
-    """What reporters are told. `no_log` hides all but the state."""
+    """What reporters are told. `no_log` hides all but the state; a diff is there with --diff alone."""
     task = compiled.task
     state: State = answer.state  # type: ignore[assignment]
     result = answer.result
@@ -186,18 +188,40 @@ def event(
         source=str(task.position),
         module=task.module,
         state=state,
-        check=check,
+        check=options.check if compiled.check is None else compiled.check,
         seconds=answer.seconds,
         msg=HIDDEN if compiled.no_log else answer.msg,
-        diff=None if compiled.no_log else answer.diff,
+        diff=answer.diff if options.diff and not compiled.no_log and not _private(compiled, answer) else None,
         result={} if compiled.no_log else result,
     )
+
+
+def _private(compiled: Compiled, answer: Answer) -> bool:
+    """Whether a task writes a file that is for its owner alone: its text is nobody else's either."""
+    if compiled.task.module not in ("copy", "template"):
+        return False
+    modes = [step.frame.get("args", {}).get("mode") for step in compiled.steps]
+    modes += [one.get("mode") for one in (answer.result, *answer.result.get("results", ()))]
+    return any(_closed(mode) for mode in modes if isinstance(mode, str))
+
+
+def _closed(mode: str) -> bool:
+    """Whether a mode leaves the group and others nothing, on a file as it is made."""
+    try:
+        return not mode_bits(mode, 0o644, False, 0o022) & 0o077
+    except Failure:
+        return False
+
+
+def names(compiled: Compiled) -> list[str]:
+    """What a node may remember a handler by: its name as it is now, and as it is written."""
+    return list(dict.fromkeys((compiled.name, compiled.task.name)))
 
 
 def marked(play: Play, compiled: Compiled, handler: bool) -> Compiled:
     """A handler's last step tells the node to forget the notification once it has run; other tasks are as they are."""
     if not handler or compiled.local:
         return compiled
-    mark = {"scope": play.scope, "handler": [compiled.name, *compiled.task.listen]}
+    mark = {"scope": play.scope, "handler": names(compiled)}
     last = replace(compiled.steps[-1], frame={**compiled.steps[-1].frame, **mark})
     return replace(compiled, steps=(*compiled.steps[:-1], last))

@@ -21,13 +21,16 @@ from sparkops.playbook.scope import Scope
 from sparkops.playbook.template import Templar
 from sparkops.project.near import did_you_mean
 from sparkops.runner.batch import Batch, batches
+from sparkops.runner.context import Context
 from sparkops.runner.foresight import Ahead, foresee, gather, gathers, syntax_errors, vars_files
-from sparkops.runner.hoststate import PING, HostState, OpenSession
+from sparkops.runner.hoststate import HostState, OpenSession
 from sparkops.runner.hostvars import HostVars, magic
 from sparkops.runner.options import Options
+from sparkops.runner.pings import Pings
 from sparkops.runner.program import Item, Program
+from sparkops.runner.prompt import Prompt
 from sparkops.runner.recap import Tally
-from sparkops.runner.walk import Context, Walk
+from sparkops.runner.walk import Walk
 
 
 @dataclass(frozen=True)
@@ -79,13 +82,13 @@ class Run:
         chosen = set(target.names())
         named = [replace(play, name=self._name(play)) for play in plays]
         self._plays = [(play, self._hosts(play, chosen)) for play in named]
+        self._stop = threading.Event()
+        self._prompt = Prompt(self._stop)
         names = dict.fromkeys(name for _, hosts in self._plays for name in hosts)
-        self._states = {name: HostState(target.inventory.host(name)) for name in names}
+        self._states = {name: HostState(target.inventory.host(name), stop=self._stop) for name in names}
         self._hostvars = HostVars(target.inventory, self._states)
         self.tally = Tally(emit, names)
-        self._stopping = False
-        self._started = self._go_on = False
-        self._asking = threading.Lock()
+        self._started = False
 
     def _name(self, play: Play) -> str:
         """A play's name, which its vars may be in."""
@@ -142,13 +145,14 @@ class Run:
         for part in self._target.unmatched():
             self.tally(Notice(f"nothing matches {part!r}"))
         over = threading.Event()
-        threading.Thread(target=self._ping, args=(over,), daemon=True).start()
+        threading.Thread(target=Pings(self._states.values()).go_on, args=(over,), daemon=True).start()
         try:
             for play, hosts in self._plays:
                 if not self._play(play, hosts):
                     break
                 self._started = self._started or self._starts_in(play)
         except KeyboardInterrupt:
+            self._stop.set()
             self.tally.codes.add(130)
         finally:
             over.set()
@@ -157,13 +161,6 @@ class Run:
         code = self.tally.exit_code()
         self._emit(self.tally.recap(code))
         return code
-
-    def _ping(self, over: threading.Event) -> None:
-        """Tell the nodes now and then that we are here: one whose cable is pulled must not wait for us for ever."""
-        while not over.wait(PING):
-            for state in list(self._states.values()):
-                for session in state.sessions():
-                    session.ping()
 
     def _starts_in(self, play: Play) -> bool:
         names = [task.name for task in tasks_in(self._steps(play))]
@@ -203,15 +200,15 @@ class Run:
     def _run_batch(self, play: Play, batch: Batch, hosts: list[str]) -> None:
         states = self._states
         context = Context(
-            self.options, self.tally, self._files, self._connect, self._templar, states, self._inventory, self._ask
+            self.options, self.tally, self._files, self._connect, self._templar, states, self._inventory, self._prompt
         )
         # A thread a host, since hosts may have to meet; `forks` of them at work.
         pool = ThreadPoolExecutor(len(batch.hosts), thread_name_prefix="host")
-        futures = [pool.submit(self._host, context, play, states[name], batch, hosts) for name in batch.hosts]
         try:
-            _wait(futures)
+            _wait([pool.submit(self._host, context, play, states[name], batch, hosts) for name in batch.hosts])
         except KeyboardInterrupt:
-            self._stopping = True
+            # From now on no session is made and no window is sent.
+            self._stop.set()
             batch.stop()
             # A closed session ends what its thread waits for; the node ends what it was running.
             for state in states.values():
@@ -219,15 +216,6 @@ class Run:
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-
-    def _ask(self, host: str, task: str) -> bool:
-        """Whether to do a task on a host (--step); one question at a time, and `c` is yes to all that come."""
-        with self._asking:
-            if self._go_on:
-                return True
-            answer = input(f"{host}: {task}? (N)o/(y)es/(c)ontinue: ").strip().lower()
-            self._go_on = answer.startswith("c")
-            return answer.startswith(("y", "c"))
 
     def _items(self, play: Play, program: Program) -> list[Item]:
         """What there is to do, in order: facts, each section's tasks, and after each the handlers."""
@@ -254,7 +242,7 @@ class Run:
         batch.enter()
         name, started = state.host.name, time.monotonic()
         end = HostEnd(name, play.name, "ok", 0.0)
-        if self._stopping or batch.ended:
+        if self._stop.is_set() or batch.ended:
             batch.leave(name, False)
             return
         try:
@@ -277,7 +265,7 @@ class Run:
 
     def _lost(self, name: str, play: Play, error: SparkopsError) -> HostEnd:
         hint = error.hint or ""
-        if self._stopping:
+        if self._stop.is_set():
             return HostEnd(name, play.name, "failed", 0.0, "interrupted")
         if isinstance(error, InputErrors):
             error = error.errors[0]

@@ -11,6 +11,8 @@ from sparkops.runner.batch import Batch, Meeting
 from sparkops.runner.hostvars import present
 
 Order = tuple[int, ...]
+# What a task that was left out gives the others.
+NOTHING: dict[str, Any] = {"variables": {}, "included": {}}
 
 
 class Together:

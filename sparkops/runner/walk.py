@@ -2,49 +2,31 @@
 
 from __future__ import annotations
 
-import time
 from collections import ChainMap, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from sparkops.errors import InputError, SparkopsError, TaskFailed
-from sparkops.events import Emit, Progress, TaskStart
-from sparkops.inventory.inventory import Inventory
-from sparkops.playbook.compile import Compiled, Step, compile_task, display, failing, notified
-from sparkops.playbook.files import Files
+from sparkops.events import Progress, TaskStart
+from sparkops.playbook.compile import Compiled, Step, compile_task, display, failing, hidden, notified, resolved
 from sparkops.playbook.model import Play
 from sparkops.playbook.parse import task_file
 from sparkops.playbook.scope import NeedsOthers, NeedsResult, Scope, placed
-from sparkops.playbook.template import Templar
 from sparkops.runner import control, results
 from sparkops.runner.batch import Batch
+from sparkops.runner.context import Context
 from sparkops.runner.handlers import Due
-from sparkops.runner.hoststate import FACTS, HostState, OpenSession
-from sparkops.runner.options import Options
+from sparkops.runner.hoststate import FACTS, HostState
 from sparkops.runner.program import Item, Program
 from sparkops.runner.results import Answer
-from sparkops.runner.together import Together, given
+from sparkops.runner.together import NOTHING, Together, given
 from sparkops.runner.window import Window, ends, one_by_one, waits_alone
 
 SETUP = "setup"
 # As far down as includes may lead (each, and each block, is two numbers of an item's order).
 DEEPEST = 200
-
-
-@dataclass(frozen=True)
-class Context:
-    """What all hosts of a run share. state: any host's, for delegation."""
-
-    options: Options
-    emit: Emit
-    files: Files
-    connect: OpenSession
-    templar: Templar
-    states: Mapping[str, HostState]
-    inventory: Inventory
-    ask: Callable[[str, str], bool]
 
 
 @dataclass(frozen=True)
@@ -97,6 +79,18 @@ class Walk:
         forced = ChainMap(self.together.present(), scope.forced)  # type: ignore[arg-type]
         return replace(scope, forced=forced, apart=self.together.among_others)
 
+    def sleep(self, seconds: float) -> None:
+        """Wait, but not for longer than the run goes on. Raises TaskFailed when it is stopped."""
+        if self.state.stop.wait(seconds):
+            raise TaskFailed("interrupted", where=self.name)
+
+    def reset_connection(self) -> None:
+        """Hang up, once the node has heard all that it was told."""
+        if self.untold:
+            self._channel(None).sync()
+            self.untold = False
+        self.state.reset()
+
     # What can be sent now
 
     def _next_window(self) -> list[Ahead]:
@@ -139,7 +133,9 @@ class Walk:
             if window and waits:
                 break
             self.queue.popleft()
-            if self.options.step and compiled.steps and not self.context.ask(self.name, compiled.name):
+            if self.options.step and compiled.steps and not self.context.prompt.step(self.name, compiled.name):
+                if alone:
+                    self.batch.share(item.order, NOTHING)
                 continue
             window.append(Ahead(item, compiled, self._splice(item, compiled, scope)))
             if alone or waits or ends(compiled):
@@ -220,7 +216,7 @@ class Walk:
     def _each(self, compiled: Compiled) -> Iterator[Answer]:
         for number, step in enumerate(compiled.steps):
             if number:
-                time.sleep(compiled.task.loop_control.pause)
+                self.sleep(compiled.task.loop_control.pause)
             yield self._tried(compiled, step)
 
     def _tried(self, compiled: Compiled, step: Step) -> Answer:
@@ -231,7 +227,7 @@ class Walk:
         until = compiled.task.until is not None
         for attempt in range(1, compiled.retries + 2):
             if attempt > 1:
-                time.sleep(compiled.delay)
+                self.sleep(compiled.delay)
             answer = next(channel.execute([one]))[0] if channel else results.acted(one)[0]
             if channel:
                 channel.finish()
@@ -266,15 +262,14 @@ class Walk:
         self._learn(compiled, answer)
         failed = answer.state == "failed" and not compiled.ignore
         rescued = failed and self.program.rescues(ahead.item)
-        check = self.options.check if compiled.check is None else compiled.check
-        event = results.event(self.name, self.play, compiled, answer, check, ahead.item.handler, rescued)
+        event = results.event(self.name, self.play, compiled, answer, self.options, ahead.item.handler, rescued)
         # As in Ansible, meta is a word to the runner, and no task that is told of and counted.
         if task.module != "meta" or failed:
             self.context.emit(event)
         if answer.state == "changed" and task.notify:
             self._notify(compiled, ahead.item.handler)
         if ahead.item.handler and not failed and (compiled.local or one_by_one(compiled)):
-            self._tell_node("forget", [compiled.name, *task.listen])
+            self._tell_node("forget", results.names(compiled))
         if failed:
             where = f"{self.name}: {compiled.name} ({task.position})"
             self.failure = compiled.error or TaskFailed(event.msg, where=where)
@@ -305,15 +300,23 @@ class Walk:
     def _notify(self, compiled: Compiled, by_handler: bool) -> None:
         names = notified(compiled.task, compiled.scope.settled())
         for name in self.due.unknown(names):
-            raise InputError(f"no handler is called {name!r}", where=compiled.task.position)
+            error = InputError(f"no handler is called {name!r}", where=compiled.task.position)
+            raise hidden(error) if compiled.no_log else error
         self.due.notify(names, at_once=by_handler)
         if compiled.task.judged or compiled.local or compiled.delegated:
-            self._tell_node("notify", names)
+            self._tell_node("notify", resolved(names, self.play, self.scope()))
 
     def _tell_node(self, op: str, handlers: list[str]) -> None:
-        """Have the node remember, or forget, that handlers are due; it hears it with the next window or at the end."""
-        if self.state.session is not None and not self.options.check:
+        """Have the node remember, or forget, that handlers are due. It is told at once, and with the next window or at
+        the end it has heard it.
+        """
+        if self.options.check:
+            return
+        if self.state.session is None and op == "notify" and self.due.for_node():
+            self._channel(None)
+        if self.state.session is not None:
             self.state.session.send({"op": op, "scope": self.play.scope, "handlers": handlers})
+            self.state.session.flush()
             self.untold = True
 
     def _recover(self, item: Item) -> None:
@@ -333,7 +336,7 @@ class Walk:
         gone = self.due.unknown(owed)
         if gone:
             self._tell_node("forget", gone)
-        self.due.notify(set(owed) - set(gone))
+        self.due.owe(set(owed) - set(gone))
         handlers, further = self.due.take(mark.at)
         items = [Item(handler, handler=True, order=(*mark.order, place)) for place, handler in handlers]
         if further is not None:
@@ -384,5 +387,6 @@ class Walk:
         self.context.emit(TaskStart(self.name, self.play.name, compiled.name, compiled.task.module))
 
     def _progress(self, compiled: Compiled, message: dict[str, Any]) -> None:
-        fields = (message["done"], message["total"], message["unit"], message.get("msg", ""))
+        msg = "" if compiled.no_log else message.get("msg", "")
+        fields = (message["done"], message["total"], message["unit"], msg)
         self.context.emit(Progress(self.name, compiled.name, *fields))

@@ -52,10 +52,15 @@ def from_variables(name: str, variables: Mapping[str, Any]) -> Address:
         known_hosts=tuple(shlex.split(options.get("userknownhostsfile", ""))),
         jump=options.get("proxyjump"),
         connection=connection,
-        python=str(variables.get("ansible_python_interpreter", "python3")),
+        python=_python(str(variables.get("ansible_python_interpreter", "python3"))),
         timeout=timeout,
         sudo_password=_text(password),
     )
+
+
+def _python(given: str) -> str:
+    """Ansible's words for looking for one mean the one that every node has."""
+    return "python3" if given in ("auto", "auto_silent", "auto_legacy", "auto_legacy_silent") else given
 
 
 def _text(value: Any) -> str | None:

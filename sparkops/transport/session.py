@@ -57,9 +57,15 @@ class Session:
 
     def ping(self) -> None:
         """Tell the node that the controller is there. From any thread; a connection that is gone is found elsewhere."""
-        with self._writing, suppress(ConnectionLost):
+        # Somebody who is writing tells the node enough.
+        if not self._writing.acquire(blocking=False):
+            return
+        try:
             if self._begun:
-                self._channel.write(pack({"op": "ping"}))
+                with suppress(ConnectionLost):
+                    self._channel.write(pack({"op": "ping"}))
+        finally:
+            self._writing.release()
 
     def receive(self) -> dict[str, Any]:
         """The next frame from the node. Raises ConnectionLost."""

@@ -98,6 +98,8 @@ def test_extra_variables(here: Path) -> None:
         (["-i", "none.yml", "play", "play.yml"], 2, "none.yml"),
         (["-i", "hosts.yml", "play", "play.yml", "-e", "x"], 2, "is not NAME=VALUE"),
         (["-i", "hosts.yml", "play", "play.yml", "--limit", "nobody"], 2, "nobody"),
+        (["-i", "hosts.yml", "remove", "one", "--service", ""], 2, "is no name"),
+        (["-i", "hosts.yml", "remove", "one", "--service", ".."], 2, "is no name"),
         (["-C", "nowhere", "-i", "hosts.yml", "play", "play.yml"], 2, "there is no such folder"),
     ],
 )
@@ -181,3 +183,17 @@ def test_a_syntax_check_of_1000_tasks_over_200_hosts_takes_under_3_seconds_of_cp
     assert sparkops("-i", "hosts.yml", "play", "play.yml", "--syntax-check", cwd=tmp_path).returncode == 0
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 3
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["deploy", "fp8", "-e", "api_key=sk-1"], ["deploy", "fp8", "-e api_key=..."]),
+        (["play", "-eapi_key=sk-1", "-e", '{"k": "sk-2"}'], ["play", "-e ...", "-e ..."]),
+        (["play", "-e", "@vars.yml"], ["play", "-e ..."]),
+    ],
+)
+def test_what_others_see_of_a_command_has_no_values(words: list[str], told: list[str]) -> None:
+    from sparkops.cli.run import _told
+
+    assert _told(words) == told

@@ -113,8 +113,9 @@ def ours(case: Mapping[str, Any], folder: Path, state: Path) -> dict[str, Any]:
         # The hosts are one machine, yet each has a home of its own, where it keeps its state.
         python = state / address.name
         state.mkdir(exist_ok=True)
-        python.write_text(f'#!/bin/sh\nHOME={state}/home-{address.name} exec {sys.executable} "$@"\n')
-        python.chmod(0o755)
+        # By another process: a fork elsewhere here may hold a file open for writing, and then it cannot be executed.
+        script = f'#!/bin/sh\nHOME={state}/home-{address.name} exec {sys.executable} "$@"\n'
+        subprocess.run(["install", "-m", "755", "/dev/stdin", python], input=script, text=True, check=True)
         return Session(LocalChannel(str(python)), bundle.preamble(on_node), address.name)
 
     os.chdir(folder)

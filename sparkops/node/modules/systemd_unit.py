@@ -206,9 +206,8 @@ class Unit:
         self.actions.append(action)
         if self.node.check:
             return
-        if self.now.get("ActiveState") == "failed":
-            # Else a unit that failed too often is not started again.
-            self.manager.call("reset-failed", "--", self.name)
+        # A start that was asked for does not count against StartLimitBurst, which is there to end a crash loop.
+        self.manager.call("reset-failed", "--", self.name)
         done = self.manager.call(verb, "--", self.name)
         self.now = self.manager.show(self.name)
         if done.rc:

@@ -20,7 +20,8 @@ def apply(tmp_path: Path) -> Any:
     def run(module: str, check: bool = False, **args: Any) -> Outcome:
         found = __import__(f"sparkops.node.modules.{module}", fromlist=["apply"])
         node = LocalNode(None, str(tmp_path / "state"), check, {})
-        outcome: Outcome = found.apply(found.Args(home=str(tmp_path), service="vllm", **_defaults(found, args)), node)
+        given = {"home": str(tmp_path), "service": "vllm", **_defaults(found, args)}
+        outcome: Outcome = found.apply(found.Args(**given), node)
         return outcome
 
     return run
@@ -129,3 +130,37 @@ def test_an_engine_of_another_service_stays(apply: Any, tmp_path: Path) -> None:
     other.mkdir(parents=True)
     (other / "release.json").write_text(json.dumps({"engine": "e1"}))
     assert apply("release_prune", keep=1).result == {"removed": [1], "engines": []}
+
+
+def test_removing_a_service_keeps_what_others_use(apply: Any, tmp_path: Path) -> None:
+    for name in ("engines/shared", "engines/own", "bin", "cache", "releases/second/1"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "releases/second/1/release.json").write_text(json.dumps({"engine": "shared"}))
+    deploy(apply, "1", "own")
+    assert apply("release_remove", check=True, engines=True).state == "changed"
+    assert apply("release_remove", engines=True).state == "changed"
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name != "state") == [
+        "bin",
+        "cache",
+        "engines",
+        "releases",
+    ]
+    assert [path.name for path in (tmp_path / "engines").iterdir()] == ["shared"]
+    assert apply("release_remove", engines=True).state == "ok"
+    for name in ("", ".", "..", "a/b"):
+        with pytest.raises(Failure, match="must be letters"):
+            apply("release_remove", service=name)
+
+
+def test_a_trial_ends_with_the_boot_in_which_it_began(apply: Any, tmp_path: Path) -> None:
+    deploy(apply, "one")
+    apply("release_confirm")
+    deploy(apply, "two", within=3600)
+    guard = tmp_path / "releases/vllm/guard"
+    guard.write_text((Path(__file__).parents[3] / "templates/guard.j2").read_text())
+    marker = tmp_path / "releases/vllm/2/unconfirmed"
+    marker.write_text(f"{time.time() + 3600:.0f} another-boot\n")
+    subprocess.run(["sh", guard], check=True, capture_output=True)
+    assert current(tmp_path) == "1"
+    assert apply("release_back", to=2).state == "changed"
+    assert not marker.exists()
