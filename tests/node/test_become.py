@@ -56,8 +56,9 @@ def sudo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
         for fd in wire.ends:
             os.close(fd)
         for process in wire.children._processes:
-            process.kill()
-            process.wait()
+            assert process.stdin
+            process.stdin.close()
+            process.wait(10)
 
 
 @pytest.mark.parametrize(

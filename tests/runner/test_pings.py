@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from sparkops.inventory.merge import Host
 from sparkops.runner.hoststate import HostState
 from sparkops.runner.pings import Pings
@@ -52,6 +54,7 @@ def states(*sessions: Session) -> list[HostState]:
     return found
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_stuck_host_keeps_nobody_waiting() -> None:
     free = threading.Event()
     stuck, broken, well = Fake(free), Fake(ValueError("closed")), Fake()

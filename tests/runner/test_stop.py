@@ -38,7 +38,8 @@ def test_a_host_that_is_still_connecting_runs_nothing_and_hangs_up(play: Play, t
     made: list[Noted] = []
 
     def slow(address: Address) -> Session:
-        interrupt(0)
+        # Not before the main thread waits.
+        interrupt(0.3)
         time.sleep(1)
         made.append(Noted(address.python))
         names = {name for name in modules.names() if modules.runs_on_node(name)}

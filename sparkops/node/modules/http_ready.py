@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal
 
+FIRST_PAUSE = 0.15
 # A unit that has been restarted this often while we waited will not come up.
 RESTARTS = 2
 
@@ -98,6 +99,7 @@ def wait(server: serving_probe.Server, args: Args, node: Node) -> Outcome:
 
     started = time.monotonic()
     watch = Watch(args, node) if args.unit else None
+    pause = FIRST_PAUSE
     while True:
         left = args.timeout - (time.monotonic() - started)
         try:
@@ -112,7 +114,9 @@ def wait(server: serving_probe.Server, args: Args, node: Node) -> Outcome:
             lines = [f"not ready after {args.timeout:g} s: {reason}", *(watch.journal() if watch else [])]
             raise Failure("\n".join(lines), url=args.url, seconds=round(passed, 1))
         node.progress(round(passed, 1), args.timeout, "s", reason)
-        node.pause(min(args.interval, max(args.timeout - passed, 0.0)))
+        # Often at first, for a copy that restarts in a second; a real one takes minutes.
+        pause = min(pause * 1.5, args.interval)
+        node.pause(min(pause, max(args.timeout - passed, 0.0)))
 
 
 class Watch:
