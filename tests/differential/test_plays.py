@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import indent
@@ -109,13 +110,17 @@ def ours(case: Mapping[str, Any], folder: Path, state: Path) -> dict[str, Any]:
     events: list[Event] = []
     on_node = {name for name in modules.names() if modules.runs_on_node(name)}
 
+    writing = threading.Lock()
+
     def local(address: Address) -> Session:
         # The hosts are one machine, yet each has a home of its own, where it keeps its state.
         python = state / address.name
         state.mkdir(exist_ok=True)
         # By another process: a fork elsewhere here may hold a file open for writing, and then it cannot be executed.
         script = f'#!/bin/sh\nHOME={state}/home-{address.name} exec {sys.executable} "$@"\n'
-        subprocess.run(["install", "-m", "755", "/dev/stdin", python], input=script, text=True, check=True)
+        with writing:
+            if not python.exists():
+                subprocess.run(["install", "-m", "755", "/dev/stdin", python], input=script, text=True, check=True)
         return Session(LocalChannel(str(python)), bundle.preamble(on_node), address.name)
 
     os.chdir(folder)
