@@ -35,7 +35,7 @@ def doctor(given: Globals, pattern: str | None, all_nodes: bool, service: str, h
 
     place = Workplace(given, "doctor")
     failures = load()
-    found, code = collect(place, place.pattern(pattern, all_nodes or not pattern), {"service": service}, how)
+    found, code = collect(place, place.pattern(pattern, all_nodes or pattern is None), {"service": service}, how)
     diagnoses = {name: judge(one, failures) for name, one in found.items()}
     if code in (0, 4) and any(one is not None and one.failing for one in diagnoses.values()):
         # A failure goes before a node that could not be reached, and behind an interrupt.

@@ -33,7 +33,7 @@ def logs(
 
     place = Workplace(given, "logs")
     values = {"service": service, "lines": lines, "since": since}
-    found, code = collect(place, place.pattern(pattern, all_nodes or not pattern), values, how)
+    found, code = collect(place, place.pattern(pattern, all_nodes or pattern is None), values, how)
     known = {name: one.results.get("journal", {}).get("lines", []) for name, one in found.items()}
     if given.as_json:
         click.echo(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import re
 import sys
 from collections.abc import Sequence
@@ -96,12 +97,16 @@ def root(ctx: click.Context, /, **given: Any) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point. Ends the process with DESIGN's exit codes."""
     words = list(sys.argv[1:] if argv is None else argv)
+    loud = sum(word.count("v") for word in words if re.fullmatch("-v+", word)) > 2
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A character that the terminal does not have is no reason to stop.
+        sys.stdout.reconfigure(errors="replace")
     code = 0
     try:
         result = root.main(words, prog_name="sparkops", standalone_mode=False)
         code = result if isinstance(result, int) else 0
     except SparkopsError as error:
-        if sum(word.count("v") for word in words if re.fullmatch("-v+", word)) > 2:
+        if loud:
             raise
         show(error)
         code = error.exit_code
@@ -111,10 +116,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         code = 130
-    except BrokenPipeError:
-        # Who reads us has seen enough (`| head`).
-        sys.stderr.close()
-        code = 141
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            # Who reads us has seen enough (`| head`).
+            sys.stderr.close()
+            code = 141
+        elif loud:
+            raise
+        else:
+            place = f"{error.filename}: " if error.filename else ""
+            click.echo(f"{click.style('error:', fg='red', bold=True)} {place}{error.strerror or error}", err=True)
+            code = 2
     sys.exit(code)
 
 

@@ -34,4 +34,4 @@ def purge_cache(
         **({"purge_path": path} if path else {}),
         **({"purge_scope": "all"} if everything else {}),
     }
-    return run(place, place.pattern(pattern, all_nodes or not pattern), how, values)
+    return run(place, place.pattern(pattern, all_nodes or pattern is None), how, values)

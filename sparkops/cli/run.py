@@ -172,7 +172,7 @@ def about() -> dict[str, str]:
     """Who runs what, when: for the lease and the releases."""
     return {
         "who": f"{getpass.getuser()}@{socket.gethostname()}",
-        "command": " ".join(["sparkops", *_told(sys.argv[1:])])[:200],
+        "command": _told(sys.argv[1:]),
         "since": time.strftime("%Y-%m-%d %H:%M:%S %z"),
     }
 
@@ -185,15 +185,11 @@ def _sent(plays: Sequence[Play]) -> set[str]:
     return {name for name in wanted if modules.runs_on_node(name)}
 
 
-def _told(words: Sequence[str]) -> list[str]:
-    """A command line that others may see: of variables only the names, since a value may be a secret."""
-    found: list[str] = []
-    for word in words:
-        if found[-1:] == ["-e"]:
-            found[-1] = f"-e {word.partition('=')[0]}=..." if "=" in word.partition(" ")[0] else "-e ..."
-        else:
-            found.append("-e ..." if word.startswith("-e") and len(word) > 2 else word)
-    return found
+def _told(words: Sequence[str]) -> str:
+    """What others may know of a command line: the verb alone, since any other word may be a secret."""
+    from sparkops.cli.main import VERBS
+
+    return f"sparkops {next((word for word in words if word in VERBS), '')}".strip()
 
 
 def connector(plays: Sequence[Play]) -> Callable[[Address], Session]:

@@ -35,7 +35,7 @@ def status(given: Globals, pattern: str | None, all_nodes: bool, service: str, w
     from sparkops.cli.run import Workplace
 
     place = Workplace(given, "status")
-    chosen = place.pattern(pattern, all_nodes or not pattern)
+    chosen = place.pattern(pattern, all_nodes or pattern is None)
     values = {"service": service, "interval": 1.0}
     if watch and not given.as_json:
         return _watch(lambda: collect(place, chosen, values))

@@ -16,6 +16,8 @@ from sparkops.project.near import did_you_mean
 from sparkops.project.values import key_position, plain, position
 
 FILE = "sparkops.yml"
+# What the example says of itself.
+EXAMPLE = "`sparkops` never contacts these hosts"
 SHIPPED_KINDS = ("playbooks", "templates")
 
 
@@ -78,7 +80,11 @@ class Project:
 
     @staticmethod
     def _is_example(folder: Path) -> bool:
-        return folder.is_dir() and folder.resolve() == shipped("inventory").resolve()
+        if not folder.is_dir() or folder.resolve() != shipped("inventory").resolve():
+            return False
+        # In a checkout it is also where people write their own: then it is no example any more.
+        example = folder / "hosts.yml"
+        return example.is_file() and EXAMPLE in example.read_text(encoding="utf-8", errors="replace")
 
     def roots(self) -> list[Path]:
         """Folders that may hold playbooks/, templates/, recipes/ ...: the project's, then those of the inventory."""

@@ -51,6 +51,8 @@ def load(path: Path) -> Any:
 def read(path: Path) -> str:
     """A text file's content, in UTF-8, without a byte order mark. Raises InputError."""
     try:
+        if path.is_char_device() or path.is_block_device():
+            raise InputError("this is a device, not a file", where=str(path))
         content = path.read_bytes()
     except FileNotFoundError:
         raise InputError("there is no such file", where=str(path)) from None

@@ -10,8 +10,8 @@ LINES = [
     ERROR + "EngineCore failed to start.",
     ERROR
     + "ValueError: To serve at least one request with the model's max seq len (262144), (5.08 GiB KV cache is needed,"
-    " which is larger than the available KV cache memory (4.0 GiB). Based on the available memory, the estimated maximum"
-    " model length is 205920.",
+    " which is larger than the available KV cache memory (4.0 GiB). Based on the available memory, the estimated"
+    " maximum model length is 205920.",
     HEAD + "(APIServer pid=19) RuntimeError: Engine core initialization failed. See root cause above.",
 ]
 
