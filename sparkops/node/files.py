@@ -57,9 +57,9 @@ def write_pieces(
             if digest is not None and seen.hexdigest() != digest:
                 raise Failure(f"{path}: the content that came has sha256 {seen.hexdigest()}, not {digest}; run again")
             own(file.fileno(), there, uid, gid)
-            # After chown, which clears the setuid bits.
-            os.fchmod(file.fileno(), mode if mode is not None else there.st_mode & 0o7777 if there else new_mode())
+            # After the last write and chown: both clear the setuid bits, the write for all but root.
             file.flush()
+            os.fchmod(file.fileno(), mode if mode is not None else there.st_mode & 0o7777 if there else new_mode())
             os.fsync(file.fileno())
         os.rename(temp, path)
         sync_folder(os.path.dirname(path))

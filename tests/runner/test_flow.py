@@ -515,3 +515,19 @@ def test_a_notification_just_before_a_failure_is_remembered(play: Play, tmp_path
     )
     assert (ran.code, ran.states()) == (1, {"t": "changed", "bad": "failed"})
     assert (tmp_path / "state/pending").read_text() == '{"play.yml:all": ["h"]}'
+
+
+def test_a_handler_that_includes_itself_ends_with_an_error(play: Play, tmp_path: Path) -> None:
+    (tmp_path / "self.yml").write_text("- include_tasks: self.yml\n")
+    ran = play(
+        """
+        - hosts: all
+          gather_facts: false
+          tasks:
+            - {name: t, debug: , changed_when: true, notify: h}
+          handlers:
+            - {name: h, include_tasks: self.yml}
+        """
+    )
+    assert ran.code == 2
+    assert "self.yml" in next(event.msg for event in ran.events if isinstance(event, HostEnd))
