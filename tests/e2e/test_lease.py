@@ -29,7 +29,8 @@ def test_the_second_run_ends_with_5_and_names_the_first(nodes: Nodes, tmp_path: 
     (end,) = [one for one in second.events if one["event"] == "host_end" and one["host"] == "spark-1"]
     for said in (end["msg"], plain.out):
         assert f"{getpass.getuser()}@" in said
-        assert f"play {slow}" in said
+        # The verb alone: other words may be secrets.
+        assert "(sparkops play, since" in said
     assert plain.rc == 5
     # The other node went on.
     assert second.recap["spark-2"]["ok"] == 1
