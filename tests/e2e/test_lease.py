@@ -16,9 +16,9 @@ pytestmark = pytest.mark.lab
 
 def test_the_second_run_ends_with_5_and_names_the_first(nodes: Nodes, tmp_path: Path, play: Path) -> None:
     slow = tmp_path / "slow.yml"
-    slow.write_text("- hosts: spark-1\n  gather_facts: false\n  tasks:\n    - command: sleep 6.25\n")
+    slow.write_text("- hosts: spark-1\n  gather_facts: false\n  tasks:\n    - command: sleep 14.25\n")
     first = Started(nodes, tmp_path / "log", "play", str(slow))
-    eventually(lambda: nodes.lab("exec", "spark-1", "--", "pgrep", "-f", "sleep 6.25$", check=False).rc == 0)
+    eventually(lambda: nodes.lab("exec", "spark-1", "--", "pgrep", "-f", "sleep 14.25$", check=False).rc == 0)
     second = nodes.sparkops("play", str(play), rc=5)
     plain = nodes.plain("play", str(play))
     # A check takes no lease.
