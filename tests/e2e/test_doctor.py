@@ -93,7 +93,11 @@ CASES = [
         + with_flag("--language-model-only"),
         says="(333 of 124,756)",
     ),
-    Case("draft-missing", with_flag('--speculative-config "{\\\\"method\\\\": \\\\"mtp\\\\"}"'), says="mtp.safetensors"),
+    Case(
+        "draft-missing",
+        with_flag('--speculative-config "{\\\\"method\\\\": \\\\"mtp\\\\"}"'),
+        says="mtp.safetensors",
+    ),
     Case("memory-check", f"echo SPARKOPS_LAB_FREE_GIB=20 >> {CURRENT}/env; {RESTART}", says="20.00 of 121.7"),
     Case("port-taken", f"systemctl stop {UNIT}; {SQUAT}; {RESTART}", says="squatter.service"),
     Case("checkpoint-truncated", f"cp --sparse=always {SHARD} /root/shard; truncate -s 5000000 {SHARD}; {RESTART}"),
