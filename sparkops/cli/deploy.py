@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sparkops.cli.options import Changing, Globals, changing, target, with_globals, with_service
+from sparkops.cli.options import Changing, Globals, changing, target, with_drain, with_globals, with_service
 
 # One node proves the release; then all others at once.
 CANARY = [1, "100%"]
@@ -15,16 +15,24 @@ CANARY = [1, "100%"]
 @target
 @with_service
 @click.option("--serial", metavar="SIZES", help="Batches: 1,50% or 2 (default: one node, then all others).")
+@with_drain
 @changing
 @with_globals
 def deploy(
-    given: Globals, recipe: str, pattern: str | None, all_nodes: bool, service: str, serial: str | None, how: Changing
+    given: Globals,
+    recipe: str,
+    pattern: str | None,
+    all_nodes: bool,
+    service: str,
+    serial: str | None,
+    drain: dict[str, float],
+    how: Changing,
 ) -> int:
     """Make every node serve its own copy of RECIPE; a service that serves another one changes over."""
     from sparkops.cli.extra import variables
     from sparkops.cli.run import Workplace, about, run
     from sparkops.recipes.variables import engine_variables, recipe_variables
-    from sparkops.serving.command import environment, serve_args
+    from sparkops.serving.command import environment, serve_args, shutdown_timeout
 
     place = Workplace(given, "deploy")
     found = place.catalogue.recipe(recipe)
@@ -34,10 +42,12 @@ def deploy(
         "recipe_folder": found.directory,
         "serve_args": serve_args(found),
         "serve_env": environment(found),
+        "shutdown_timeout": shutdown_timeout(found),
         "engine": engine_variables(place.catalogue, found.engine, found.patch_names()),
         "service": service,
         "model_source": source,
         "about": about(),
         "batches": [size.strip() for size in serial.split(",")] if serial else CANARY,
+        **drain,
     }
     return run(place, place.pattern(pattern, all_nodes), how, values)

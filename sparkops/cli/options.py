@@ -128,3 +128,20 @@ def with_service(function: F) -> F:
     text = "Which of a node's services."
     option = click.option("--service", default=SERVICE, show_default=True, metavar="NAME", callback=_service, help=text)
     return option(function)
+
+
+def with_drain(function: F) -> Callable[..., Any]:
+    """The verb takes --drain; it is called with `drain`: the variable of that name, or none when it was not given."""
+
+    @click.option(
+        "--drain",
+        "seconds",
+        type=click.FloatRange(0),
+        metavar="SECONDS",
+        help="Wait so long for a moment without requests (default: 30); then those that run have 60 s more.",
+    )
+    @functools.wraps(function)
+    def wrapper(*positional: Any, seconds: float | None, **rest: Any) -> Any:
+        return function(*positional, drain={} if seconds is None else {"drain": seconds}, **rest)
+
+    return wrapper

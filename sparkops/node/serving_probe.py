@@ -124,6 +124,20 @@ def generated(said: Any) -> bool:
     return bool(usage.get("completion_tokens") or said["choices"][0].get("text"))
 
 
+def series(text: str) -> dict[str, float]:
+    """vLLM's series by name without prefix and labels, summed over engines; histograms' buckets are left out."""
+    found: dict[str, float] = {}
+    for line in text.splitlines():
+        name, _, value = line.rpartition(" ")
+        name = name.partition("{")[0]
+        if name.startswith("vllm:") and not name.endswith(("_bucket", "_created")):
+            try:
+                found[name[5:]] = found.get(name[5:], 0.0) + float(value)
+            except ValueError:
+                continue
+    return found
+
+
 def api_key(text: str) -> str | None:
     """VLLM_API_KEY of an environment file as systemd reads it; None when it is not there."""
     import re

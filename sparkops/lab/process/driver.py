@@ -60,6 +60,8 @@ class ProcessDriver:
             "systemd_scope": "user",
             "provision_packages": [],
             "index_url": f"http://{ports.ADDRESS}:{index}/simple/",
+            # The memory there is this machine's, and the stand-in asks for none of it.
+            "memory_wait": 0,
         }
         lab.publish(host_keys, variables)
         services = {node.name: pair.service for node, pair in zip(lab.nodes, chosen, strict=True)}

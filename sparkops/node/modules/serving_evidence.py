@@ -294,6 +294,8 @@ def counters(server: Server, interval: float, node: Node) -> list[dict[str, floa
     """Looks at /metrics: two, and more while the engine seems to stand still."""
     import time
 
+    from sparkops.node import serving_probe
+
     began = time.monotonic()
     found: list[dict[str, float]] = []
     while len(found) < 2 or (still(found) and time.monotonic() - began < PATIENCE):
@@ -302,21 +304,7 @@ def counters(server: Server, interval: float, node: Node) -> list[dict[str, floa
         status, text = server.ask("/metrics", None, QUICK)
         if status != 200 or not isinstance(text, str):
             return []
-        found.append({"at": round(time.monotonic() - began, 2), **series(text)})
-    return found
-
-
-def series(text: str) -> dict[str, float]:
-    """vLLM's series by name without prefix and labels, summed over engines; histograms' buckets are left out."""
-    found: dict[str, float] = {}
-    for line in text.splitlines():
-        name, _, value = line.rpartition(" ")
-        name = name.partition("{")[0]
-        if name.startswith("vllm:") and not name.endswith(("_bucket", "_created")):
-            try:
-                found[name[5:]] = found.get(name[5:], 0.0) + float(value)
-            except ValueError:
-                continue
+        found.append({"at": round(time.monotonic() - began, 2), **serving_probe.series(text)})
     return found
 
 
