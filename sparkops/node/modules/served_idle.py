@@ -56,9 +56,9 @@ def apply(args: Args, node: Node) -> Outcome:
         requests = _requests(server)
         passed = time.monotonic() - started
         if not requests or passed >= args.timeout or node.check:
-            said = "it does not say what it runs" if requests is None else f"{requests} requests run"
+            said = "it does not say what it runs" if requests is None else f"{requests} requests left"
             return Outcome.ok(f"{said} after {passed:.0f} s", seconds=round(passed, 1), requests=requests)
-        node.progress(round(passed, 1), args.timeout, "s", f"{requests} requests run")
+        node.progress(round(passed, 1), args.timeout, "s", f"{requests} requests left")
         node.pause(min(args.interval, args.timeout - passed))
 
 
@@ -70,7 +70,7 @@ def _server(args: Args, node: Node) -> serving_probe.Server | None:
             return None
     try:
         with open(os.path.join(args.release, "serve.json"), encoding="utf-8") as file:
-            return serving_probe.Server(json.load(file)["url"], None, node)
+            return serving_probe.Server(str(json.load(file)["url"]), None, node)
     except (OSError, ValueError, KeyError, TypeError, serving_probe.Wrong):
         return None
 
