@@ -23,7 +23,7 @@ def text(scope: str, **values: Any) -> str:
         "current": "/opt/sparkops/releases/vllm/current",
         "home_path": "/opt/sparkops",
         "unit_scope_is_system": scope == "system",
-        "ansible_user_id": "spark",
+        "service_user": "spark",
         "ansible_env": {"HOME": "/home/spark"},
         "memory_wait": 120,
         "shutdown_timeout": 60,
@@ -89,7 +89,7 @@ def test_systemd_knows_every_word_of_it(scope: str, tmp_path: Path) -> None:
     run.write_text("#!/bin/sh\n")
     run.chmod(0o755)
     unit = tmp_path / "sparkops-vllm.service"
-    unit.write_text(text(scope, current=str(run.parent), ansible_user_id="root"))
+    unit.write_text(text(scope, current=str(run.parent), service_user="root"))
     done = subprocess.run(
         ["systemd-analyze", *(["--user"] if scope == "user" else []), "--man=no", "verify", str(unit)],
         capture_output=True,
