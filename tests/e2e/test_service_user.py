@@ -15,7 +15,8 @@ FOLDER = "/opt/sparkops/releases/vllm"
 UNIT = "sparkops-vllm.service"
 OTHER = "name: other\nextends: fp8\nserved_model_name: other\nexpect: {ready_within: 5}\n"
 KEY = "s3cret-key"
-OWN = ("spark-1", "-e", "service_user=vllm", "-e", "models_dir=/srv/models", "-e", f"api_key={KEY}")
+LOGIN = ("spark-1", "-e", "models_dir=/srv/models", "-e", f"api_key={KEY}")
+OWN = (*LOGIN, "-e", "service_user=vllm")
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,8 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
         (nodes.dir / "recipes/other.yml").write_text(OTHER)
         nodes.on("spark-1", "chmod", "0750", "/home/spark")
         nodes.sparkops("provision", "spark-1", "--recipe", "fp8")
-        nodes.sparkops("deploy", "fp8", "spark-1", "-e", f"api_key={KEY}")
+        nodes.on("spark-1", "cp", "-a", "/home/spark/models/hf", "/srv/models")
+        nodes.sparkops("deploy", "fp8", *LOGIN)
         yield nodes
 
 
@@ -62,7 +64,6 @@ def test_models_that_it_may_not_read(one: Nodes) -> None:
 
 
 def test_it_takes_over_and_hands_back(one: Nodes) -> None:
-    one.on("spark-1", "cp", "-a", "/home/spark/models/hf", "/srv/models")
     assert owners(one) == {"spark"}
     check = one.sparkops("deploy", "fp8", *OWN, "--check")
     predicted = {task["task"] for task in check.tasks() if task["state"] in ("changed", "unknown")}
@@ -74,17 +75,20 @@ def test_it_takes_over_and_hands_back(one: Nodes) -> None:
     assert one.sparkops("deploy", "fp8", *OWN).count("changed") == {"spark-1": 0}
     one.sparkops("restart", *OWN)
     assert "active" in one.plain("status", "spark-1").out
+    one.sparkops("deploy", "other", *OWN)
     one.sparkops("rollback", *OWN)
-    assert (owners(one), serves_as(one)) == ({"vllm"}, "vllm")
-    assert one.sparkops("deploy", "fp8", "spark-1", "-e", f"api_key={KEY}", "--check").count("changed")["spark-1"] > 0
-    one.sparkops("deploy", "fp8", "spark-1", "-e", f"api_key={KEY}")
+    assert (owners(one), serves_as(one), model(one)) == ({"vllm"}, "vllm", MODEL)
+    assert one.sparkops("deploy", "fp8", *LOGIN, "--check").count("changed")["spark-1"] > 0
+    one.sparkops("deploy", "fp8", *LOGIN)
     assert (owners(one), serves_as(one)) == ({"spark"}, "spark")
 
 
 def test_its_trial_ends_without_the_controller(one: Nodes, tmp_path: Path) -> None:
     one.sparkops("deploy", "fp8", *OWN)
     goal = one.on("spark-1", "readlink", f"{FOLDER}/current")
-    running = Started(one, tmp_path / "log", "deploy", "other", *OWN, "-e", "trial_margin=3", "-e", "memory_wait=0")
+    running = Started(
+        one, tmp_path / "log", "deploy", "other", *OWN, "-e", "trial_margin=3", "-e", "memory_wait=0", "--drain", "0"
+    )
     eventually(lambda: one.on("spark-1", "readlink", f"{FOLDER}/current") != goal, 60)
     one.lab("cut", "spark-1")
     running.kill()
