@@ -56,6 +56,7 @@ def test_a_trial_that_is_confirmed_stays(apply: Any, tmp_path: Path) -> None:
     apply("release_confirm")
     deploy(apply, "two", within=1.2)
     assert (tmp_path / "releases/vllm/2/unconfirmed").exists()
+    assert apply("release_confirm", release=3, check=True).state == "changed"
     assert apply("release_confirm", release=2).state == "changed"
     time.sleep(2.5)
     assert (current(tmp_path), current(tmp_path, "confirmed")) == ("2", "2")
