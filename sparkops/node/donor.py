@@ -115,7 +115,11 @@ class Donor:
         files = place.files(index)
         if not files:
             raise Failure(f"the donor {self.name} has no *.safetensors file")
-        listed = {file for name, file in checkpoint.weight_map(index).items() if is_draft(name)} if index else set()
+        listed = (
+            {file for name, file in checkpoint.weight_map(index).items() if is_draft(name)}
+            if index is not None
+            else set()
+        )
         tensors: dict[str, Tensor] = {}
         for file in sorted(listed) or files:
             for tensor in self._held(file):
@@ -165,6 +169,8 @@ class Donor:
 
 def find(source: str, endpoint: str, token: str | None) -> Donor:
     """The draft of a folder or a file here, or of `hf:ORG/NAME[@REVISION]`. Raises Failure."""
+    if not source.startswith(hub.PREFIX) and not os.path.exists(source):
+        raise Failure(f"there is no donor {source}: name a folder or a *.safetensors file here, or hf:ORG/NAME")
     try:
         return Donor(There(source, endpoint, token) if source.startswith(hub.PREFIX) else Here(source))
     except Trouble as error:

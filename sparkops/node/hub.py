@@ -68,7 +68,7 @@ class Model:
         """The *.safetensors files of the top folder, or where nothing lists them those that the index names."""
         if self.names is not None:
             return sorted(name for name in self.names if name.endswith(".safetensors") and "/" not in name)
-        return sorted(set(checkpoint.weight_map(index).values())) if index else ["model.safetensors"]
+        return ["model.safetensors"] if index is None else sorted(set(checkpoint.weight_map(index).values()))
 
     def header(self, file: str) -> tuple[dict[str, Any], int, Version] | None:
         """(header, its length, the file's version); None: there is no such file. Raises BadFile that names it too."""
