@@ -32,12 +32,16 @@ def graft_mtp(
 
     A token for gated models is taken from HF_TOKEN, or the variable hub_token.
     """
+    from sparkops.checkpoint.hub import Hub
     from sparkops.checkpoint.sources import Repository
     from sparkops.cli.run import Workplace, run
     from sparkops.node import hub
 
+    endpoint = endpoint or os.environ.get("HF_ENDPOINT") or hub.ENDPOINT
     if donor.startswith(hub.PREFIX):
+        # What is wrong with either is found before a node is asked.
         Repository.of(donor)
+        Hub(endpoint)
     elif pattern is None:
         donor = _here(donor)
     connection = {}
@@ -51,7 +55,7 @@ def graft_mtp(
         "graft_target": target,
         "graft_donor": donor,
         "graft_out": out,
-        "hub_endpoint": endpoint or os.environ.get("HF_ENDPOINT") or hub.ENDPOINT,
+        "hub_endpoint": endpoint,
     }
     return run(Workplace(given, "graft-mtp"), pattern or HERE, how, values)
 

@@ -21,6 +21,8 @@ IGNORED = r"re:^mtp\..*"
 COMPRESSED_TENSORS = "compressed-tensors"
 LAYERS = "mtp_num_hidden_layers"
 DTYPES = {"bfloat16": "BF16", "float16": "F16", "float32": "F32"}
+# Each is named when they are looked for.
+MOST_EXPERTS = 1 << 14
 FUSED = "mlp.experts.gate_up_proj"
 
 
@@ -106,7 +108,8 @@ def attention(config: dict[str, Any]) -> Iterator[Shape]:
 
 def experts(config: dict[str, Any], fused: bool) -> Iterator[Shape]:
     """The router, the shared expert, and the routed experts: two tensors, or three each."""
-    hidden, count, width = (size(config, name) for name in ("hidden_size", "num_experts", "moe_intermediate_size"))
+    hidden, width = size(config, "hidden_size"), size(config, "moe_intermediate_size")
+    count = size(config, "num_experts", most=MOST_EXPERTS)
     yield "gate.weight", (count, hidden)
     if text(config).get("shared_expert_intermediate_size"):
         yield "shared_expert_gate.weight", (1, hidden)
@@ -126,11 +129,11 @@ def projections(name: str, width: int, hidden: int) -> Iterator[Shape]:
     yield f"{name}.down_proj.weight", (hidden, width)
 
 
-def size(config: dict[str, Any], name: str, default: int | None = None) -> int:
-    """A size that the config says. Raises Failure when it does not, or no number."""
+def size(config: dict[str, Any], name: str, default: int | None = None, most: int = 1 << 24) -> int:
+    """A size that the config says. Raises Failure when it does not, or no number that can be."""
     found = text(config).get(name)
     found = default if found is None else found
-    if isinstance(found, bool) or not isinstance(found, int) or not 0 < found < 1 << 31:
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 < found <= most:
         raise Failure(f"config.json of the target has no {name}: the draft's shapes can't be checked against it")
     return found
 

@@ -29,6 +29,7 @@ class Server(ThreadingHTTPServer):
         self.api = True
         self.ranges = True
         self.etag = '"1"'
+        self.delay = 0.0  # seconds after each 64 KiB of a part
 
     @property
     def url(self) -> str:
@@ -90,6 +91,7 @@ class Handler(BaseHTTPRequestHandler):
                 piece = file.read(min(left, 1 << 16))
                 self.write(piece)
                 left -= len(piece)
+                time.sleep(self.server.delay)
 
     def say(self, status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> None:
         self.head(status, len(body), headers or {})

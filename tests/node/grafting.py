@@ -36,6 +36,9 @@ DRAFT: Shapes = {
     f"{LAYER}.mlp.experts.gate_up_proj": ("BF16", [8, 32, 64]),
     f"{LAYER}.mlp.experts.down_proj": ("BF16", [8, 64, 16]),
 }
+# 1.6 MB of experts, so that there is something to interrupt.
+WIDE_CONFIG = {**CONFIG, "text_config": {**CONFIG["text_config"], "num_experts": 256}}
+WIDE: Shapes = {name: (dtype, [256 if n == 8 else n for n in shape]) for name, (dtype, shape) in DRAFT.items()}
 BODY: Shapes = {
     "model.embed_tokens.weight": ("BF16", [500, 64]),
     "model.layers.0.input_layernorm.weight": ("BF16", [64]),
