@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import resource
+import shutil
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -19,6 +20,7 @@ from sparkops.checkpoint.inspect import inspect
 from sparkops.checkpoint.sources import headers
 from sparkops.node import graft
 from sparkops.node.api import Failure
+from sparkops.node.donor import find
 from sparkops.node.safetensors import check_whole
 from tests.node.grafting import BODY, CONFIG, DRAFT, INDEX, LAYER, checkpoint, donor, expected, state, tensors_of, write
 
@@ -280,3 +282,57 @@ def test_the_disk_fills_up_meanwhile(place: Place) -> None:
     assert place.left() == [".out.graft"]
     assert place.run().state == "changed"
     assert (place.left(), tensors_of(place.out / "mtp.safetensors")) == (["out"], expected())
+
+
+class Stopped(BaseException):
+    """As a kill: no handler of the code under test takes it for an error."""
+
+
+STEPS = ("fsync", "link", "mkdir", "rename", "rmdir", "symlink", "unlink")
+
+
+def test_stopped_before_each_step(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.target = checkpoint(place.folder / "home" / "indexed", [BODY], index=True)
+    left = 0
+
+    def stopping(step: Any) -> Any:
+        def call(*args: Any, **more: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Stopped
+            return step(*args, **more)
+
+        return call
+
+    for step in STEPS:
+        monkeypatch.setattr(os, step, stopping(getattr(os, step)))
+    stopped = 0
+    while True:
+        left = stopped
+        try:
+            graft.build(graft.Target(str(place.target)), find(str(place.donor), "", None), str(place.out))
+            break
+        except Stopped:
+            stopped += 1
+            left = 10**9
+            # Half of it is never there under its name; what is there is taken as it is.
+            if place.out.exists():
+                assert place.run().state == "ok"
+                shutil.rmtree(place.out)
+    assert stopped > 15
+    left = 10**9
+    assert place.run().state == "ok"
+    assert place.left() == ["out"]
+
+
+def test_a_job_that_was_joined_had_another_donor(place: Place, node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = donor(place.folder / "home" / "other")
+
+    def joined(*_: Any) -> dict[str, Any]:
+        graft.build(graft.Target(str(place.target)), find(str(other), "", None), str(place.out))
+        return {"fetched": 1}
+
+    monkeypatch.setattr(node, "job", joined)
+    with pytest.raises(Failure, match=f"its draft is that of {other}"):
+        place.run()
