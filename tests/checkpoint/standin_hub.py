@@ -1,9 +1,14 @@
-"""A stand-in hub on the loopback, which fails in all the ways that hubs do when it is told to."""
+"""A stand-in hub, which fails in all the ways that hubs do when it is told to.
+
+Standard library alone: as a program (FOLDER, PORT, and seconds after each 64 KiB) it serves all, on a node of the lab.
+It prints one line a request: its path, the part, and whether a token came with it.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,8 +25,8 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, folder: Path, address: tuple[str, int] = ("127.0.0.1", 0)) -> None:
+        super().__init__(address, Handler)
         self.folder = folder
         self.seen: list[tuple[str, str | None, str | None]] = []
         self.sent = 0
@@ -151,3 +156,21 @@ def hung_up(handler: Handler) -> bool:
 def stalled(handler: Handler) -> bool:
     handler.short, handler.rest = 10, 1.0
     return False
+
+
+def main() -> None:
+    """Serve until it is killed."""
+    server = Server(Path(sys.argv[1]), ("0.0.0.0", int(sys.argv[2])))
+    server.delay = float(sys.argv[3])
+
+    def told(handler: Handler, at: int) -> bool:
+        path, span, token = server.seen[at - 1]
+        print(path, span, bool(token), flush=True)
+        return False
+
+    server.spoil = told
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

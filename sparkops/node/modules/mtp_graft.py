@@ -49,7 +49,7 @@ def apply(args: Args, node: Node) -> Outcome:
     if taken(out):
         refuse_other(args, target, out)
         if not node.check:
-            graft.tidy(out)
+            tidy(node, out)
         return Outcome.ok("it is there", **told(target, out), fetched=0)
     if node.check:
         with Environment(node.env):
@@ -63,7 +63,7 @@ def apply(args: Args, node: Node) -> Outcome:
             bytes=donor.total,
             files=len(target.names),
         )
-    fetched = node.job(f"graft-{key(out)}", lambda there: work(args, there, target, out), lambda here: watch(here, out))
+    fetched = node.job(key(out), lambda there: work(args, there, target, out), lambda here: watch(here, out))
     # A job that was joined may have been given another donor.
     refuse_other(args, target, out)
     made = told(target, out)
@@ -141,7 +141,18 @@ def key(out: str) -> str:
     """A job's name for a folder."""
     from hashlib import sha256
 
-    return sha256(os.path.realpath(out).encode()).hexdigest()[:16]
+    return f"graft-{sha256(os.path.realpath(out).encode()).hexdigest()[:16]}"
+
+
+def tidy(node: Node, out: str) -> None:
+    """Remove what a build left that ended when nobody was there to see it."""
+    from sparkops.node import graft
+    from sparkops.node.jobs import Job
+
+    job = Job(node.state_dir, key(out))
+    if not job.running():
+        job.clear()
+        graft.tidy(out)
 
 
 class Environment:
