@@ -70,6 +70,19 @@ def test_the_endpoint_comes_from_the_environment(server: Server, monkeypatch: py
         headers("hf:org/model", "ftp://x")
 
 
+def test_an_endpoint_with_a_path(server: Server) -> None:
+    def behind(handler: Handler, at: int) -> bool:
+        if handler.path.startswith("/mirror/of/hf/"):
+            handler.path = handler.path[len("/mirror/of/hf") :]
+            return False
+        handler.say(404)
+        return True
+
+    server.spoil = behind
+    for slash in ("", "/"):
+        assert headers("hf:org/model", f"{server.url}/mirror/of/hf{slash}").files == headers(str(server.folder)).files
+
+
 def test_a_mirror_without_an_api_and_without_ranges(server: Server) -> None:
     server.api = server.ranges = False
     found = ask(server)
