@@ -8,7 +8,8 @@ from sparkops.checkpoint.sources import Repository
 from sparkops.errors import InputError
 from sparkops.node import checkpoint, safetensors
 from sparkops.node.hub import Model
-from sparkops.node.ranges import Trouble, Web
+from sparkops.node.patience import Trouble
+from sparkops.node.ranges import Web
 from sparkops.node.safetensors import BadFile
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from sparkops.checkpoint.headers import Headers
 from sparkops.errors import InputError
 from sparkops.node import checkpoint, hub
-from sparkops.node.ranges import Trouble
+from sparkops.node.patience import Trouble
 from sparkops.node.safetensors import BadFile
 
 

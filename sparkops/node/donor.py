@@ -10,7 +10,8 @@ import os
 from sparkops.node import checkpoint, hub, safetensors
 from sparkops.node.api import Failure
 from sparkops.node.draft import is_draft
-from sparkops.node.ranges import PIECE, Trouble, Version, Web
+from sparkops.node.patience import Trouble
+from sparkops.node.ranges import PIECE, Version, Web
 from sparkops.node.safetensors import METADATA, BadFile
 
 TYPE_CHECKING = False

@@ -7,7 +7,8 @@ GET ENDPOINT/ORG/NAME/resolve/COMMIT/FILE            the bytes, of which `Range`
 from __future__ import annotations
 
 from sparkops.node import checkpoint, safetensors
-from sparkops.node.ranges import Missing, Trouble, Version, Web
+from sparkops.node.patience import Missing, Trouble
+from sparkops.node.ranges import Version, Web
 from sparkops.node.safetensors import BadFile
 
 TYPE_CHECKING = False

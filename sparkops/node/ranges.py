@@ -6,47 +6,19 @@ Runs on the node and on the controller: standard library only.
 
 from __future__ import annotations
 
+from sparkops.node.patience import Missing, Momentary, Patience, Trouble, failures, words
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any, TypeVar
-
-    T = TypeVar("T")
+    from collections.abc import Iterator
+    from typing import Any
 
 # Seconds without a byte until a connection counts as stalled.
 STALL_S = 20.0
-# In a row: this many bytes between two failures begin a new row.
-ATTEMPTS = 5
-RENEWED_BY = 1 << 16
-LONGEST_WAIT_S = 10.0
-# A server that asks for a longer pause is not waited for so long.
-LONGEST_PAUSE_S = 60.0
 MOMENTARY = (408, 425, 429, 500, 502, 503, 504)
 PIECE = 1 << 20
 # Where a server knows no ranges, what lies before a part is read and dropped; more than this would take for ever.
 MOST_DROPPED = 128 << 20
-
-
-class Trouble(Exception):
-    """It can't be had: what happened (`message`), the address or file (`where`), and what to do (`hint`, or "")."""
-
-    def __init__(self, message: str, where: str, hint: str = "") -> None:
-        super().__init__(f"{where}: {message}" + (f"; {hint}" if hint else ""))
-        self.message = message
-        self.where = where
-        self.hint = hint
-
-
-class Missing(Exception):
-    """There is no such file."""
-
-
-class Momentary(Exception):
-    """It may work a moment later. pause: seconds that the server asked for."""
-
-    def __init__(self, message: str, pause: float = 0.0) -> None:
-        super().__init__(message)
-        self.pause = pause
 
 
 class Version:
@@ -203,44 +175,6 @@ class Part:
         return piece
 
 
-class Patience:
-    """Tries again what fails for a moment, ATTEMPTS times in a row, with waits that grow."""
-
-    def __init__(self, url: str, pause: float) -> None:
-        self.url = url
-        self.pause = pause
-        self.failed = 0
-        self.came = 0
-
-    def renew(self, count: int) -> None:
-        """So many bytes have come."""
-        self.came += count
-        if self.came >= RENEWED_BY:
-            self.failed = 0
-
-    def call(self, get: Callable[[], T]) -> T:
-        """What `get` gives. Raises Trouble when it has failed too often, and what else `get` raises."""
-        while True:
-            try:
-                return get()
-            except Momentary as error:
-                self.again(error)
-            except failures() as error:
-                self.again(Momentary(words(error)))
-
-    def again(self, error: Momentary) -> None:
-        """Wait before the next attempt. Raises Trouble when there is none."""
-        import random
-        import time
-
-        self.failed += 1
-        self.came = 0
-        if self.failed >= ATTEMPTS:
-            raise Trouble(f"{error} ({ATTEMPTS} times)", self.url, "is the hub reachable?")
-        wait = random.uniform(0, min(self.pause * 2**self.failed, LONGEST_WAIT_S))
-        time.sleep(max(wait, min(error.pause, LONGEST_PAUSE_S)))
-
-
 def opener() -> Any:
     """urllib's opener, which redirects to http and https only; on the same origin the token goes along."""
     import urllib.request
@@ -268,13 +202,6 @@ def opener() -> Any:
     return urllib.request.build_opener(Redirects)
 
 
-def failures() -> tuple[type[BaseException], ...]:
-    """What a connection that fails raises; urllib's errors are OSErrors."""
-    from http.client import HTTPException
-
-    return HTTPException, OSError
-
-
 def version_of(answer: Any, start: int) -> Version:
     """Raises Trouble when the answer is to another question, or does not tell the size."""
     import re
@@ -289,16 +216,3 @@ def version_of(answer: Any, start: int) -> Version:
     if not size.isdecimal():
         raise Trouble("it does not tell the file's size", answer.url)
     return Version(int(size), etag)
-
-
-def words(error: BaseException) -> str:
-    """A failure's reason for people."""
-    from socket import timeout
-
-    reason = getattr(error, "reason", None) or error
-    # Before Python 3.10 a timeout of a socket is another class.
-    return (
-        "nothing came for a while"
-        if isinstance(reason, (TimeoutError, timeout))
-        else str(reason) or type(error).__name__
-    )

@@ -156,12 +156,23 @@ def test_the_rest_of_a_header_that_is_cut_short(server: Server) -> None:
     assert cuts == [100_000, 100_010]
 
 
+def test_a_server_that_sends_a_few_bytes_a_time_is_given_up(server: Server) -> None:
+    def drips(handler: Handler, at: int) -> bool:
+        handler.short = 10 if "safetensors" in handler.path and handler.headers.get("Range") else None
+        return False
+
+    server.spoil = drips
+    with pytest.raises(InputError, match=r"the connection ended .*5 times"):
+        ask(server)
+
+
 @pytest.mark.parametrize(
     ("trouble", "message"),
     [
         (busy, "HTTP 429 .*5 times"),
         (broken, "HTTP 503 .*5 times"),
         (hung_up, "5 times"),
+        (cut, "it ended after 10 of .*5 times"),
         (stalled, "nothing came for a while"),
         (lambda handler: handler.say(401), "HTTP 401"),
         (lambda handler: handler.say(418), "HTTP 418"),

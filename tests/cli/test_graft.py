@@ -119,7 +119,7 @@ def test_wrong_input(project: Path, words: list[str], code: int, message: str) -
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
 def test_it_goes_on_without_the_controller(project: Path, hub: Server, stop: signal.Signals) -> None:
-    hub.delay = 0.03
+    hub.delay = 0.15
     words = ("target", "hf:org/model", "out", "--endpoint", hub.url, "--json")
     with subprocess.Popen(
         argv(*words), cwd=project, env=environment(project), stdout=subprocess.PIPE, start_new_session=True

@@ -97,7 +97,7 @@ def test_every_node_fetches_the_draft_alone(grafting: Nodes, tmp_path: Path) -> 
 @pytest.mark.parametrize("job_too", [False, True], ids=["sparkops", "sparkops and the job"])
 def test_a_kill_while_it_is_fetched(grafting: Nodes, tmp_path: Path, job_too: bool) -> None:
     out = f"out-{job_too}"
-    with hub(grafting, tmp_path / "log", 0.1) as url:
+    with hub(grafting, tmp_path / "log", 0.2) as url:
         run = Started(grafting, tmp_path / "run", *words(url, out))
         stages = [grafting.root(node) / HOME / f".{out}.graft/state.json" for node in NODES]
         eventually(lambda: all(stage.exists() for stage in stages), pause=0.01)
@@ -110,9 +110,9 @@ def test_a_kill_while_it_is_fetched(grafting: Nodes, tmp_path: Path, job_too: bo
             assert not any(whole(grafting, node, out) for node in NODES)
         else:
             assert run.kill() == 137
+            assert not any(whole(grafting, node, out) for node in NODES)
             for node in NODES:
                 no_executor_stays(grafting, node)
-            assert not any(whole(grafting, node, out) for node in NODES)
             # It goes on by itself.
             eventually(lambda: all(whole(grafting, node, out) for node in NODES))
         again = grafting.sparkops(*words(url, out))

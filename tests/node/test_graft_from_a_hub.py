@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from sparkops.node import ranges
+from sparkops.node import patience, ranges
 from sparkops.node.api import Failure
 from sparkops.node.donor import find
 from tests.checkpoint.standin_hub import SHA, Handler, Server, broken, busy, cut, hung_up, serving, stalled
@@ -31,7 +31,7 @@ Run = Callable[..., Any]
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test waits for the seconds that a hub would be given."""
-    monkeypatch.setattr(ranges, "LONGEST_WAIT_S", 0.01)
+    monkeypatch.setattr(patience, "LONGEST_WAIT_S", 0.01)
     monkeypatch.setattr("sparkops.node.donor.Web", partial(ranges.Web, stall=0.3, pause=0.01))
 
 
@@ -237,14 +237,14 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
     rng = random.Random(3)
     kills = finished = 0
     with serving(donor(tmp_path / "hub", WIDE)) as server:
-        server.delay = 0.005
+        server.delay = 0.02
         begun = time.monotonic()
-        while finished < 3 and time.monotonic() - begun < 60:
+        while (kills < 20 or not finished) and time.monotonic() - begun < 90:
             argv = [sys.executable, "-c", WORK, str(target), str(out), server.url]
             with subprocess.Popen(argv, cwd=ROOT, stderr=subprocess.PIPE) as process:
                 try:
                     # Most of them while it copies, some while it places and renames.
-                    process.wait(rng.uniform(0.1, 0.6) if kills < 20 else 30)
+                    process.wait(rng.uniform(0.1, 0.8) if kills < 20 else 30)
                 except subprocess.TimeoutExpired:
                     process.kill()
                     kills += 1
@@ -257,7 +257,8 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
                 finished += 1
                 out.rename(tmp_path / "home")
                 subprocess.run(["rm", "-r", str(tmp_path / "home")], check=True)
-    assert (finished, kills >= 10) == (3, True)
+    assert finished
+    assert kills == 20
 
 
 def test_a_killed_job_is_named_and_taken_up(run: Run, hub: Server, tmp_path: Path, node: Any) -> None:

@@ -36,7 +36,9 @@ class Args(Arguments):
 
 
 def apply(args: Args, node: Node) -> Outcome:
-    """Result: path, donor, tensors and bytes of the draft, fetched (bytes copied or fetched now), files (linked)."""
+    """Result: path, donor, tensors and bytes of the draft, fetched (bytes copied or fetched now), files (the target's),
+    symlinks (how many of these are no hard links).
+    """
     from sparkops.node import graft
     from sparkops.node.donor import find
 
@@ -67,14 +69,17 @@ def apply(args: Args, node: Node) -> Outcome:
     # A job that was joined may have been given another donor.
     refuse_other(args, target, out)
     made = told(target, out)
-    return Outcome.changed(f"{made['tensors']} tensors of {made['donor']}", **made, **fetched)
+    said = f"{made['tensors']} tensors of {made['donor']}"
+    if made["symlinks"]:
+        said += f"; {made['symlinks']} files are symbolic links (hard links can't be made there): keep {target.path}"
+    return Outcome.changed(said, **made, **fetched)
 
 
 def work(args: Args, node: Node, target: Any, out: str) -> dict[str, Any]:
     """The detached part. Raises Failure."""
     from sparkops.node import graft
     from sparkops.node.donor import find
-    from sparkops.node.ranges import Trouble
+    from sparkops.node.patience import Trouble
 
     with Environment(node.env):
         donor = find(args.donor, args.endpoint, args.token or None)
@@ -133,8 +138,9 @@ def told(target: Any, out: str) -> dict[str, Any]:
     from sparkops.node import draft, graft
 
     made = graft.Made(os.path.join(out, draft.FILE))
+    by_name = [name for name in target.names if os.path.islink(os.path.join(out, name))]
     said = {"donor": made.donor, "tensors": len(made.tensors), "bytes": made.total}
-    return {"path": out, "files": len(target.names), **said}
+    return {"path": out, "files": len(target.names), "symlinks": len(by_name), **said}
 
 
 def key(out: str) -> str:

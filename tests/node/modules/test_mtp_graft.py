@@ -129,7 +129,9 @@ def test_another_file_system(place: Place, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(os, "link", elsewhere)
     monkeypatch.setattr(graft, "COPIED_UP_TO", 1000)
-    assert place.run().state == "changed"
+    done = place.run()
+    assert (done.state, done.result["symlinks"]) == ("changed", 1)
+    assert f"keep {place.target}" in done.msg
     assert (place.out / "model-1.safetensors").readlink() == place.target / "model-1.safetensors"
     assert not (place.out / "tokenizer.json").is_symlink()
     assert not (place.out / "tokenizer.json").samefile(place.target / "tokenizer.json")
