@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ HERE = "localhost"
 @click.argument("donor")
 @click.argument("out")
 @click.option("--node", "pattern", metavar="PATTERN", help="On these nodes: all three are paths there.")
-@click.option("--endpoint", metavar="URL", help="The hub (default: $HF_ENDPOINT, or Hugging Face).")
+@click.option("--endpoint", metavar="URL", help="The hub (default: hub_url, $HF_ENDPOINT, or Hugging Face).")
 @changing
 @with_globals
 def graft_mtp(
@@ -30,18 +29,17 @@ def graft_mtp(
     TARGET is a folder; its files are hard links in OUT. DONOR is a folder or a *.safetensors file, or
     hf:ORG/NAME[@REVISION], of which only the draft's bytes are fetched. The nodes fetch them themselves.
 
-    A token for gated models is taken from HF_TOKEN, or the variable hub_token.
+    A token for gated models is taken from the variable hub_token, or HF_TOKEN.
     """
     from sparkops.checkpoint.hub import Hub
     from sparkops.checkpoint.sources import Repository
     from sparkops.cli.run import Workplace, run
     from sparkops.node import hub
 
-    endpoint = endpoint or os.environ.get("HF_ENDPOINT") or hub.ENDPOINT
     if donor.startswith(hub.PREFIX):
         # What is wrong with either is found before a node is asked.
         Repository.of(donor)
-        Hub(endpoint)
+        Hub(endpoint or hub.ENDPOINT)
     elif pattern is None:
         donor = _here(donor)
     connection = {}
@@ -55,7 +53,7 @@ def graft_mtp(
         "graft_target": target,
         "graft_donor": donor,
         "graft_out": out,
-        "hub_endpoint": endpoint,
+        **({"hub_url": endpoint} if endpoint else {}),
     }
     return run(Workplace(given, "graft-mtp"), pattern or HERE, how, values)
 

@@ -82,12 +82,17 @@ def test_on_nodes_from_a_hub(project: Path, hub: Server) -> None:
     assert TOKEN not in ran.stdout + ran.stderr
 
 
-def test_the_token_can_be_a_variable(project: Path, hub: Server) -> None:
+def test_the_hub_from_the_environment(project: Path, hub: Server) -> None:
+    assert graft(project, "target", "hf:org/model", "out", HF_ENDPOINT=hub.url).returncode == 0
+    assert tensors_of(project / "out/mtp.safetensors") == expected(WIDE)
+
+
+def test_hub_and_token_can_be_variables(project: Path, hub: Server) -> None:
     hosts = json.loads((project / "hosts.yml").read_text())
-    hosts["all"]["vars"] = {"hub_token": "{{ lookup('env', 'OTHER') }}"}
+    hosts["all"]["vars"] = {"hub_token": "{{ lookup('env', 'OTHER') }}", "hub_url": hub.url}
     (project / "hosts.yml").write_text(json.dumps(hosts))
     words = (str(project / "target"), "hf:org/model", "~/out", "--node", "spark-1", "-i", "hosts.yml", "-vvv", "--diff")
-    ran = graft(project, *words, HF_ENDPOINT=hub.url, OTHER=TOKEN)
+    ran = graft(project, *words, HF_ENDPOINT="http://127.0.0.1:9", OTHER=TOKEN)
     assert ran.returncode == 0, ran
     assert {token for *_, token in hub.seen} == {f"Bearer {TOKEN}"}
     assert TOKEN not in ran.stdout + ran.stderr
