@@ -29,7 +29,7 @@ VERBS = {
     "play": ("play", "Run a playbook"),
     "recipe": ("recipe", "Show and check recipes, and the command that each means"),
     "engine": ("engine", "Show engines, and resolve their locks"),
-    "checkpoint": ("checkpoint", "Say what a checkpoint is, and whether it fits"),
+    "checkpoint": ("checkpoint", "Say what a checkpoint is and whether it fits, or give it a draft"),
     "inventory": ("inventory", "Show hosts, groups, and where each variable comes from"),
     "doc": ("doc", "The manual of a module"),
     "schema": ("schema", "JSON Schemas of the files, for editors"),
