@@ -75,8 +75,7 @@ def test_a_node_that_is_cut_off_in_mid_deploy_goes_back_by_itself(fleet: Nodes, 
     fleet.sparkops("deploy", "fp8", "--all-nodes")
     goal = release(fleet, "spark-2")
     # Confirmation comes over a connection that is made anew, which the cut prevents.
-    words = ("-e", "trial_margin=3", "-e", "memory_wait=0", "--drain", "0")
-    running = Started(fleet, tmp_path / "log", "deploy", "other", "spark-2", *words)
+    running = Started(fleet, tmp_path / "log", "deploy", "other", "spark-2", "-e", "trial_margin=3")
     eventually(lambda: release(fleet, "spark-2") != goal, 60)
     fleet.lab("cut", "spark-2")
     trial = release(fleet, "spark-2")

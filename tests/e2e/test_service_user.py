@@ -86,9 +86,7 @@ def test_it_takes_over_and_hands_back(one: Nodes) -> None:
 def test_its_trial_ends_without_the_controller(one: Nodes, tmp_path: Path) -> None:
     one.sparkops("deploy", "fp8", *OWN)
     goal = one.on("spark-1", "readlink", f"{FOLDER}/current")
-    running = Started(
-        one, tmp_path / "log", "deploy", "other", *OWN, "-e", "trial_margin=3", "-e", "memory_wait=0", "--drain", "0"
-    )
+    running = Started(one, tmp_path / "log", "deploy", "other", *OWN, "-e", "trial_margin=3")
     eventually(lambda: one.on("spark-1", "readlink", f"{FOLDER}/current") != goal, 60)
     one.lab("cut", "spark-1")
     running.kill()
