@@ -91,6 +91,9 @@ def test_its_trial_ends_without_the_controller(one: Nodes, tmp_path: Path) -> No
     one.lab("cut", "spark-1")
     running.kill()
     eventually(lambda: one.on("spark-1", "readlink", f"{FOLDER}/current") == goal, 90, 0.5)
+    # The watchdog may end the process of the service's user, which starts on the release before.
+    args = f"ps -o args= -p $(systemctl show -P MainPID {UNIT}) || true"
+    eventually(lambda: f"--served-model-name {MODEL}" in one.on("spark-1", "sh", "-c", args), 30, 0.5)
     one.lab("mend", "spark-1")
     assert model(one) == MODEL
     one.sparkops("deploy", "fp8", *OWN)
