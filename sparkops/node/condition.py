@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from sparkops.node.api import Node
 
+# Microseconds of error from which the kernel says so itself (systemd's ntp_synced()).
+UNSYNCHRONIZED = 16_000_000
+
 
 def released(current: str) -> dict[str, Any]:
     """The release that `current` points to: number (None: there is none), recipe, words of the serve command."""
@@ -108,3 +111,21 @@ def clock(node: Node) -> dict[str, Any]:
     said = systemd.properties(done.out) if done.rc == 0 else {}
     words = {"yes": True, "no": False}
     return {"synchronized": words.get(said.get("NTPSynchronized", "")), "ntp": words.get(said.get("NTP", ""))}
+
+
+def in_sync() -> bool | None:
+    """Whether the kernel holds its clock to be right, as timedatectl asks it (which starts a service that leaves
+    files behind); None: can't be told.
+    """
+    import ctypes
+    import struct
+
+    # struct timex of 64-bit Linux, modes 0 (a question): maxerror, in microseconds, is its fourth number.
+    answer = ctypes.create_string_buffer(256)
+    try:
+        if struct.calcsize("P") != 8 or ctypes.CDLL(None).adjtimex(answer) < 0:
+            return None
+    except (OSError, AttributeError):
+        return None
+    maxerror: int = struct.unpack_from("q", answer, 24)[0]
+    return maxerror < UNSYNCHRONIZED

@@ -44,8 +44,8 @@ def named(index: str) -> set[str]:
 def tensor_bytes(path: str) -> int:
     """Bytes of a file behind its header. Raises BadFile, OSError."""
     size = os.path.getsize(path)
-    with open(path, "rb", buffering=0) as file:
-        return size - 8 - safetensors.header_length(file.read(8), size)
+    with safetensors.Passing(path) as file:
+        return size - 8 - safetensors.header_length(safetensors.exactly(file, 8), size)
 
 
 def taken(folder: str) -> int:

@@ -200,12 +200,10 @@ def services(seen: Evidence, plan: Plan) -> Row:
 
 def clock(seen: Evidence, plan: Plan) -> Row:
     del plan
-    if seen.clock.synchronized is False:
-        return Row("clock", "warn", "not in sync" + ("" if seen.clock.ntp else ", and nothing keeps it so"), SET_NTP)
-    return Row("clock", "pass", "in sync" if seen.clock.synchronized else "not known")
-
-
-SET_NTP = "sudo timedatectl set-ntp true (certificates and logs of several nodes need the time)"
+    if seen.in_sync is False:
+        cure = "sudo timedatectl set-ntp true (certificates, and the logs of several nodes, need the time)"
+        return Row("clock", "warn", "not in sync", cure)
+    return Row("clock", "pass", "in sync" if seen.in_sync else "not known")
 
 
 def tools(seen: Evidence, plan: Plan) -> Row:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, convert, field
 
-from sparkops.serving.evidence import Clock, Disk, Driver, Listener, Memory
+from sparkops.serving.evidence import Disk, Driver, Listener, Memory
 
 
 class Engine(Struct, frozen=True):
@@ -66,7 +66,7 @@ class Tools(Struct, frozen=True):
 
 
 class Evidence(Struct, frozen=True):
-    """All of it. linger: None where it does not matter."""
+    """All of it. in_sync: the clock, None: can't be told. linger: None where it does not matter."""
 
     architecture: str
     unit: str
@@ -77,7 +77,7 @@ class Evidence(Struct, frozen=True):
     disks: list[Space] = []
     listeners: list[Listener] = []
     services: list[Service] = []
-    clock: Clock = field(default_factory=Clock)
+    in_sync: bool | None = None
     tools: Tools = field(default_factory=Tools)
     reboot_required: bool = False
     linger: bool | None = None

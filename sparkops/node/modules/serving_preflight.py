@@ -62,7 +62,7 @@ def apply(args: Args, node: Node) -> Outcome:
         disks=[disk("checkpoint", model_path), disk("engine", engine["path"])],
         listeners=condition.holders(args.port, unit, main),
         services=services,
-        clock=condition.clock(node),
+        in_sync=condition.in_sync(),
         tools=tools(args, engine["path"], node),
         reboot_required=os.path.exists("/run/reboot-required"),
         linger=condition.lingering(args.scope),
