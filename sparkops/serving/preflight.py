@@ -54,8 +54,11 @@ def judge(seen: Evidence, plan: Plan, ignore: Collection[str] = ()) -> list[Row]
 
 def message(rows: Iterable[Row]) -> str:
     """The failed checks, each with its remedy, a line each; "" when none has failed."""
-    lines = [f"- {row.check}: {row.found}; {row.remedy}" for row in rows if row.verdict == "fail"]
-    return "\n".join(["nothing was touched:", *lines]) if lines else ""
+    failed = [row for row in rows if row.verdict == "fail"]
+    lines = [f"- {row.check}: {row.found}; {row.remedy}" for row in failed]
+    names = ",".join(row.check for row in failed)
+    last = f"nothing was touched; if you know better: -e preflight_ignore={names}"
+    return "\n".join(["this node is not ready:", *lines, last]) if failed else ""
 
 
 def _ignored(row: Row) -> Row:
