@@ -121,7 +121,9 @@ def deployed(home: str, manager: systemd.Manager, service: str) -> list[dict[str
         release = condition.released(os.path.join(releases.service_folder(home, name), "current"))
         if release["number"] is None:
             continue
-        words, recipe = release["words"], release["recipe"] or {}
+        words = release["words"]
+        recipe = release["recipe"] if isinstance(release["recipe"], dict) else {}
+        port = condition.option(words, "--port", "8000")
         path = words[words.index("serve") + 1] if "serve" in words[:-1] else ""
         found.append(
             {
@@ -130,7 +132,7 @@ def deployed(home: str, manager: systemd.Manager, service: str) -> list[dict[str
                 "own": name == service,
                 "recipe": {key: recipe.get(key) for key in SAID},
                 "host": condition.option(words, "--host", "127.0.0.1"),
-                "port": int(condition.option(words, "--port", "8000")),
+                "port": int(port) if port.isdigit() else 0,
                 "resident": weights.look(path)["resident"] if path else None,
             }
         )
