@@ -87,9 +87,8 @@ def engine_state(args: Args, home: str) -> dict[str, Any]:
     from sparkops.node.venv import Wanted
 
     locked = args.engines.get(os.uname().machine)
-    path = (
-        at_home(args.engine_path) if args.engine_path else os.path.join(home, "engines", (locked or {}).get("id", ""))
-    )
+    # One to adopt is taken as it is written, since units will have it so.
+    path = args.engine_path or os.path.join(home, "engines", (locked or {}).get("id", ""))
     said = {"path": path, "adopted": bool(args.engine_path), "state": "no_lock", "problems": [], "kin": False}
     if locked is None:
         return said
@@ -111,7 +110,9 @@ def has_kin(folder: str, name: str) -> bool:
         names = os.listdir(folder)
     except OSError:
         return False
-    return any(one.startswith(name.rpartition("-")[0] + "-") and "." not in one.rpartition("-")[2] for one in names)
+    start = name.rpartition("-")[0] + "-"
+    # Not the leftovers of a build: ID.building-PID, ID.failed.
+    return any(one.startswith(start) and one[len(start) :].isalnum() for one in names)
 
 
 def deployed(home: str, manager: systemd.Manager, service: str) -> list[dict[str, Any]]:

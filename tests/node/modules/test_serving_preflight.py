@@ -124,7 +124,7 @@ def test_an_engine_in_place(place: Path, apply: Any) -> None:
 
 def test_an_engine_of_the_same_version_beside(place: Path, apply: Any) -> None:
     engines = place / "sparkops/engines"
-    for name in ("vllm-0.26.0-aaaaaaaaaaaa", "vllm-0.24.0-bbbbbbbbbbbb.failed"):
+    for name in ("vllm-0.26.0-aaaaaaaaaaaa", "vllm-0.24.0-bbbbbbbbbbbb.failed", f"{ID}.building-7"):
         (engines / name).mkdir(parents=True)
     assert not collect(place, apply).engine.kin
     (engines / "vllm-0.24.0-cccccccccccc").mkdir()
