@@ -113,6 +113,17 @@ class Notice:
 
 
 @dataclass(frozen=True)
+class Preflight:
+    """What all nodes were found to be before any was touched.
+
+    checks: {check, verdict (pass, warn, fail), found, remedy, hosts}; nodes that agree share one.
+    """
+
+    checks: list[dict[str, Any]]
+    event: str = "preflight"
+
+
+@dataclass(frozen=True)
 class HostEnd:
     """A host has left a play. `msg` says why when it is `failed` or `unreachable`."""
 
@@ -134,7 +145,7 @@ class Recap:
     event: str = "recap"
 
 
-Event = RunStart | HostStart | TaskStart | Task | Progress | Handler | Notice | HostEnd | Recap
+Event = RunStart | HostStart | TaskStart | Task | Progress | Handler | Notice | Preflight | HostEnd | Recap
 Emit = Callable[[Event], None]
 
 

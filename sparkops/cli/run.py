@@ -94,11 +94,20 @@ def look(place: Workplace, how: Changing, wanted: Sequence[str]) -> int:
     return 0
 
 
-def run(place: Workplace, pattern: str | None, how: Changing, values: Mapping[str, Any], step: bool = False) -> int:
-    """Run the workplace's playbook and give the exit code. `values` are variables that only -e beats."""
+def run(
+    place: Workplace,
+    pattern: str | None,
+    how: Changing,
+    values: Mapping[str, Any],
+    step: bool = False,
+    through: Callable[[Emit], Emit] = lambda emit: emit,
+) -> int:
+    """Run the workplace's playbook and give the exit code. `values` are variables that only -e beats; `through` may
+    add to the events on their way to the reporter.
+    """
     given = place.given
     with choose(json=given.as_json, stream=sys.stdout, verbosity=given.verbose, diff=how.diff) as reporter:
-        prepared = prepare(place, pattern, how, values, reporter, step)
+        prepared = prepare(place, pattern, how, values, through(reporter), step)
         prepared.check()
         code = prepared.execute()
     if how.exit_code and code == 0:

@@ -136,6 +136,7 @@ class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     version: str
     python: str | None  # the CPython that the lock was resolved for; null: any
     expect_cuda: str | None  # torch/version.py's `cuda`; null: not looked at
+    disk_gb: float | None = None  # what an environment takes, 10^9 bytes; null: not known, so not checked
     locks: dict[str, str]  # requirements with hashes; relative to the file, absolute once loaded
     probe: list[str]  # must end with status 0, relative to the environment
 

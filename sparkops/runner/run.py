@@ -186,7 +186,10 @@ class Run:
         if not hosts:
             self.tally(Notice(f"play {play.name!r}: no hosts matched {play.hosts!r}, skipped"))
             return True
-        for names in batches(hosts, self._serial(play), play.position):
+        serial = self._serial(play)
+        # Not as in Ansible (docs/adr/008): who has failed in a play before leaves no hole, so that a canary is one.
+        places = [name for name in hosts if not (serial and self._states[name].lost)]
+        for names in batches(places, serial, play.position):
             batch = Batch(play, [name for name in names if not self._states[name].lost], self.options.forks)
             if batch.hosts:
                 self._run_batch(play, batch, hosts)

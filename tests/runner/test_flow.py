@@ -293,6 +293,23 @@ def test_serial_runs_batch_after_batch_and_stops_when_one_has_failed(play: Play,
     assert (ran.code, ran.states("a"), ran.states("b")) == (1, {"t": "failed"}, {})
 
 
+def test_serial_counts_the_hosts_that_are_still_there(play: Play) -> None:
+    text = """
+    - hosts: all
+      gather_facts: false
+      tasks:
+        - {name: look, command: "test {{ inventory_hostname }} != a"}
+    - hosts: all
+      gather_facts: false
+      serial: [1, "100%"]
+      tasks:
+        - {name: canary, command: "false"}
+    """
+    ran = play(text, hosts=("a", "b", "c"))
+    assert [(event.host, event.state) for event in ran.tasks("canary")] == [("b", "failed")]
+    assert ran.states("c") == {"look": "changed"}
+
+
 def test_any_errors_fatal_and_max_fail_percentage(play: Play) -> None:
     text = """
     - hosts: all
