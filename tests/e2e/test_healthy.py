@@ -27,7 +27,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
         nodes.sparkops("provision", "spark-1", "--recipe", "fp8")
         nodes.sparkops("deploy", "fp8", "spark-1")
         said = nodes.on("spark-1", "python3", "-c", ASK).split()
-        recipes = {
+        recipes: dict[str, dict[str, object]] = {
             "golden": {"golden": {"prompt": PROMPT, "answer": " ".join(said[2:6])}},
             "strict": {"strict": True},
             # Its published figure is still that of fp8's 6 GiB.
