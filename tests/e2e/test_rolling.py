@@ -94,6 +94,24 @@ def test_a_new_release_rolls_and_rolls_back(fleet: Nodes) -> None:
     assert took < 2 * (time.monotonic() - begun)
 
 
+def test_rollback_to_a_release_that_is_named(fleet: Nodes) -> None:
+    fleet.sparkops("deploy", "fp8", "spark-1")
+    now = release(fleet, "spark-1")
+    message = fleet.sparkops("rollback", "spark-1", "--to", "999", rc=1).failure("spark-1")["msg"]
+    assert f"vllm has no release 999 to go back to; it is at {now}, and there are: " in message
+    again = fleet.sparkops("rollback", "spark-1", "--to", now)
+    assert again.count("changed") == {"spark-1": 0}
+    assert f"warning: spark-1: release {now} is current already" in again.err
+    fleet.sparkops("deploy", "bad", "spark-1", rc=1)
+    unseen = str(int(now) + 1)
+    done = fleet.sparkops("rollback", "spark-1", "--to", unseen, rc=1)
+    assert f"warning: spark-1: release {unseen} has never been confirmed" in done.err
+    fleet.sparkops("rollback", "spark-1", "--to", now)
+    assert fleet.token("spark-1", MODEL)
+    for bad in ("0", "-1", "x", ""):
+        assert fleet.plain("rollback", "spark-1", "--to", bad).rc == 2
+
+
 @pytest.mark.parametrize("stays", [False, True], ids=["so is its controller", "its controller stays"])
 def test_a_node_that_is_cut_off_in_mid_deploy_goes_back_by_itself(fleet: Nodes, tmp_path: Path, stays: bool) -> None:
     fleet.sparkops("deploy", "fp8", "--all-nodes")

@@ -164,11 +164,18 @@ def test_going_back(apply: Any, tmp_path: Path) -> None:
     assert current(tmp_path) == "3"
     assert (apply("release_back").state, current(tmp_path)) == ("changed", "2")
     assert (apply("release_back", to=3).state, current(tmp_path)) == ("changed", "3")
-    assert apply("release_back", to=3).state == "ok"
+    again = apply("release_back", to=3)
+    assert (again.state, again.result["warnings"]) == ("ok", ["release 3 is current already"])
     with pytest.raises(Failure, match="there are: 1, 2, 3"):
         apply("release_back", to=9)
     (tmp_path / "releases/vllm/2/unconfirmed").write_text("1")
-    assert apply("release_back").result["release"] == 1
+    assert apply("release_back", check=True).result == {"release": 1, "previous": 3, "warnings": []}
+    # One that is named is gone to all the same, and said to be what it is.
+    said = ["release 2 has never been confirmed: nobody has seen it serve here"]
+    assert apply("release_back", check=True, to=2).result["warnings"] == said
+    assert apply("release_back", to=2).result["warnings"] == said
+    assert apply("release_back", to=1).result["warnings"] == []
+    assert apply("release_back", to=2).result["warnings"] == []
 
 
 def test_pruning_keeps_what_is_in_use(apply: Any, tmp_path: Path) -> None:
