@@ -13,6 +13,8 @@ from sparkops.node import files
 from sparkops.node.api import Failure
 
 MARKER = "unconfirmed"
+# How often the guard has seen a release on trial start, a line each.
+STARTS = "starts"
 META = "release.json"
 TEMP = ".sparkops-"
 LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
@@ -74,6 +76,16 @@ def marker(deadline: float) -> str:
     except OSError:
         boot = "unknown"
     return f"{deadline:.0f} {boot}\n"
+
+
+def begin_trial(path: str, seconds: float) -> None:
+    """Put a release (its folder) on trial for so long from now; one that is already gets all of it anew."""
+    import time
+
+    starts = os.path.join(path, STARTS)
+    if os.path.exists(starts):
+        os.unlink(starts)
+    files.write(os.path.join(path, MARKER), marker(time.time() + seconds).encode(), 0o644)
 
 
 def confirm(folder: str, number: int) -> bool:

@@ -266,6 +266,8 @@ class Walk:
         # As in Ansible, meta is a word to the runner, and no task that is told of and counted.
         if task.module != "meta" or failed:
             self.context.emit(event)
+            for warning in results.warnings(event):
+                self.context.emit(warning)
         if answer.state == "changed" and task.notify:
             self._notify(compiled, ahead.item.handler)
         if ahead.item.handler and not failed and (compiled.local or one_by_one(compiled)):

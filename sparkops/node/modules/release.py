@@ -73,10 +73,17 @@ def bring(folder: str, wanted: dict[str, File], args: Args, node: Node) -> Outco
     """Make a release of these files unless the current one is that."""
     previous = releases.linked(folder)
     now = read(os.path.join(folder, str(previous))) if previous else {}
-    said = {"service": args.service, "current": os.path.join(folder, "current"), "previous": previous}
+    said: dict[str, Any] = {"service": args.service, "current": os.path.join(folder, "current"), "previous": previous}
     said["confirmed"] = releases.linked(folder, "confirmed")
     if previous and same(now, wanted):
-        return Outcome.ok(f"release {previous}", release=previous, path=os.path.join(folder, str(previous)), **said)
+        path = os.path.join(folder, str(previous))
+        if args.confirm_within is None or releases.deadline(folder, previous) is None:
+            return Outcome.ok(f"release {previous}", release=previous, path=path, **said)
+        # A run before this one was stopped in its trial: this one has the whole of it again, and may undo it.
+        if not node.check:
+            releases.begin_trial(path, args.confirm_within)
+            watch(folder, previous, args, node)
+        return Outcome.changed(f"release {previous} is still on trial", release=previous, path=path, **said)
     number = max(releases.numbers(folder), default=0) + 1
     path = os.path.join(folder, str(number))
     if not node.check:
@@ -84,9 +91,10 @@ def bring(folder: str, wanted: dict[str, File], args: Args, node: Node) -> Outco
         releases.clean(folder)
         trial = args.confirm_within if releases.linked(folder, "confirmed") else None
         write(folder, number, wanted, args.meta, trial)
-        releases.point(folder, number)
+        # The watchdog first: a run that is killed between the two leaves no release that nobody watches.
         if trial is not None:
             watch(folder, number, args, node)
+        releases.point(folder, number)
     return Outcome.changed(f"release {number}", difference(now, wanted), release=number, path=path, **said)
 
 
@@ -135,9 +143,7 @@ def write(folder: str, number: int, wanted: dict[str, File], meta: dict[str, Any
     about = {**meta, "release": number, "files": sorted(wanted)}
     files.write(os.path.join(temp, releases.META), (json.dumps(about, indent=2, sort_keys=True) + "\n").encode(), 0o644)
     if trial is not None:
-        import time
-
-        files.write(os.path.join(temp, releases.MARKER), releases.marker(time.time() + trial).encode(), 0o644)
+        releases.begin_trial(temp, trial)
     os.rename(temp, os.path.join(folder, str(number)))
     files.sync_folder(folder)
 
