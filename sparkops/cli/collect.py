@@ -6,23 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sparkops.cli.options import Changing
+from sparkops.cli.options import QUIET, Changing
 from sparkops.cli.run import Workplace, prepare
 from sparkops.events import Event, HostEnd, Task
-
-QUIET = Changing(
-    limit=None,
-    check=False,
-    exit_code=False,
-    diff=False,
-    forks=None,
-    extra=(),
-    tags=(),
-    skip_tags=(),
-    ask_become_pass=False,
-    become_password_file=None,
-    start_at_task=None,
-)
 
 
 @dataclass
