@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import click
+
 from sparkops.cli.options import QUIET, Changing
 from sparkops.cli.run import Workplace, prepare
 from sparkops.events import Event, HostEnd, Task
@@ -45,3 +47,10 @@ def collect(
     prepared.check()
     code = prepared.execute()
     return {name: found.get(name, Found()) for name in prepared.tally.counts}, code
+
+
+def tell_trouble(found: Mapping[str, Found]) -> None:
+    """Name on stderr the hosts that gave no answer, and why."""
+    for name, one in found.items():
+        if one.trouble:
+            click.echo(f"{name}: {one.trouble}", err=True)

@@ -101,11 +101,11 @@ def _row(name: str, known: Mapping[str, Any], copy: Mapping[str, Any], now: floa
 
 
 def patches(states: Mapping[str, str] | None) -> str:
-    """The patches of a copy's engine in one word, or those that are not as they should be."""
+    """How many of an engine's patches are in it; the others are named as drift."""
     if states is None:
         return UNKNOWN
-    wrong = [f"{name} {state}" for name, state in states.items() if state != "applied"]
-    return ", ".join(wrong) or (f"{len(states)} applied" if states else "none")
+    applied = sum(state == "applied" for state in states.values())
+    return "none" if not states else f"{applied} of {len(states)}"
 
 
 def notes(known: Mapping[str, Any], copy: Mapping[str, Any]) -> list[str]:

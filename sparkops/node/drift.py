@@ -35,7 +35,7 @@ def look(home: str, service: str, shown: dict[str, str]) -> dict[str, Any]:
     known = [part for part in (edits, unit) if part is not None]
     drift = None if not known else [one for part in known for one in part]
     if drift is not None:
-        drift += [f"patch {name}" for name, state in (patches or {}).items() if state != "applied"]
+        drift += [f"patch {name} {state}" for name, state in (patches or {}).items() if state != "applied"]
         drift += ["engine gone"] if engine and patches is None else []
     deployed = {name: about.get(name) for name in ("kernel", "driver")}
     return {"drift": drift, "patches": patches, "engine": engine, "deployed": deployed}

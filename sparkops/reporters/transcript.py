@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sparkops.events import Event, Handler, HostEnd, HostStart, Notice, RunStart, Task
+from sparkops.events import Event, Handler, HostEnd, HostStart, Notice, Output, RunStart, Task
 from sparkops.reporters import words
 
 
@@ -33,6 +33,8 @@ class Transcript:
                 return [Line(words.host_start(event, self.width))]
             case Task() | Handler():
                 return self._task(event)
+            case Output():
+                return [Line(f"{event.host:<{self.width}}  {words.printable(line)}") for line in event.lines]
             case Notice():
                 return [Line(words.notice(event), "notice")]
             case HostEnd():
