@@ -15,9 +15,10 @@ from sparkops.events import Event, HostEnd, Task
 
 @dataclass
 class Found:
-    """A host's answers: results by module name, and why there are no more of them, if so."""
+    """A host's answers: results and messages by module name, and why there are no more of them, if so."""
 
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
+    said: dict[str, str] = field(default_factory=dict)
     trouble: str = ""
 
 
@@ -26,24 +27,26 @@ def collect(
     pattern: str,
     values: Mapping[str, Any],
     how: Changing = QUIET,
+    lease: bool = False,
 ) -> tuple[dict[str, Found], int]:
     """(what each host found, the run's exit code). Raises InputError.
 
-    No lease is taken: it only looks.
+    Without `lease` it only looks.
     """
     found: dict[str, Found] = {}
 
     def emit(event: Event) -> None:
-        if isinstance(event, Task):
+        if isinstance(event, Task) and event.state != "skipped":
             host = found.setdefault(event.host, Found())
             host.results[event.module] = {**event.result, "state": event.state}
+            host.said[event.module] = event.msg
             if event.state == "failed":
                 host.trouble = event.msg
         elif isinstance(event, HostEnd) and event.state != "ok":
             host = found.setdefault(event.host, Found())
             host.trouble = host.trouble or event.msg
 
-    prepared = prepare(place, pattern, how, values, emit, lease=False)
+    prepared = prepare(place, pattern, how, values, emit, lease=lease)
     prepared.check()
     code = prepared.execute()
     return {name: found.get(name, Found()) for name in prepared.tally.counts}, code
