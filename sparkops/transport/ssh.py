@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import socket
+import sys
 
 import paramiko
 import tenacity
@@ -22,6 +23,8 @@ from sparkops.transport.fingerprint import fingerprint
 
 ATTEMPTS = 3
 STDERR_KEPT = 2000
+# How long sent data may go without an answer, as long as a node waits for us (ADR 012).
+SILENCE_MS = 60_000
 
 
 class SshChannel:
@@ -33,6 +36,9 @@ class SshChannel:
         # Behind a jump host it is a channel, which has no such option.
         if isinstance(transport.sock, socket.socket):
             transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if sys.platform == "linux":
+                # A node that is cut off closes nothing either: pings that nobody takes in end the connection.
+                transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE_MS)
         transport.set_keepalive(30)
         self._socket = transport.sock
         self._channel = transport.open_session()

@@ -41,8 +41,7 @@ def apply(args: Args, node: Node) -> Outcome:
     if done.rc and (done.rc != 1 or done.err.strip() or args.grep is None):
         raise Failure(f"the journal cannot be read: {systemd.said(done)}", rc=done.rc)
     found = done.out.splitlines()
-    if args.grep is not None and found and stamp(found[0]) > stamp(found[-1]):
-        # With both -g and -n, journalctl gives the newest first.
+    if "-r" in argv:
         found.reverse()
     return Outcome.ok(lines=found if args.lines is None else found[-args.lines :])
 
@@ -54,10 +53,7 @@ def words(args: Args) -> list[str]:
         said += [f"--since={args.since}", *(["--no-tail"] if args.follow else [])]
     else:
         said += ["-n", "all" if args.lines is None else str(args.lines)]
-    said += [f"--grep={args.grep}"] if args.grep is not None else []
+    if args.grep is not None:
+        # With -n, newer versions of journalctl give the newest first, whether asked to or not.
+        said += [f"--grep={args.grep}", *(["-r"] if args.since is None and not args.follow else [])]
     return said + (["-f"] if args.follow else [])
-
-
-def stamp(line: str) -> str:
-    """What a line begins with; one node's stamps sort by their text."""
-    return line.partition(" ")[0]
