@@ -39,15 +39,13 @@ def test_what_is_asked(apply: Any, node: HereNode, args: dict[str, Any], words: 
     ],
 )
 def test_what_is_followed(apply: Any, node: HereNode, args: dict[str, Any], words: list[str]) -> None:
-    told: list[str] = []
-    node.tell = told.extend  # type: ignore[method-assign]
     node.program(
         "journalctl", "#!/bin/sh\nprintf 'one\\ntw'; sleep 0.1; printf 'o\\nunfinished'; echo over >&2; exit 3\n"
     )
     with pytest.raises(Failure, match="the journal ended: over"):
         apply("journal", unit="vllm", follow=True, **args)
     assert node.ran == [[*OURS, *words, *UNIT]]
-    assert told == ["one", "two"]
+    assert node.told == ["one", "two"]
 
 
 def test_too_many_lines_since_then_are_cut(apply: Any, node: HereNode) -> None:
