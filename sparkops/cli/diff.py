@@ -58,11 +58,11 @@ def document(differing: list[Difference], drift: Mapping[str, list[str] | None])
 
 def lines(differing: list[Difference], drift: Mapping[str, list[str] | None]) -> Iterator[str]:
     """What is printed: each differing item with its values, then what was edited where."""
-    width = max((len(told(side.value)) for one in differing for side in one.sides), default=0)
     for one in differing:
         yield one.item
+        width = max(len(told(side.value)) for side in one.sides)
         for side in one.sides:
-            yield f"  {told(side.value):<{min(width, 60)}}  {', '.join(side.nodes)}"
+            yield f"  {told(side.value):<{width}}  {', '.join(side.nodes)}"
     edited = {name: edits for name, edits in drift.items() if edits}
     if edited:
         yield "edited since the deploy"

@@ -99,7 +99,7 @@ def test_an_edited_unit_and_environment(nodes: Nodes) -> None:
     assert said["release files"] == ("fail", "edited: env")
     told = asked(nodes, "diff", rc=1)
     assert told["drift"] == {ONE: [], TWO: ["env", "unit"]}
-    assert [one["item"] for one in told["differences"]] == ["unit", "env HF_TOKEN"]
+    assert [one["item"] for one in told["differences"]] == ["unit RestartSec", "env HF_TOKEN"]
     assert "hf_secret" not in nodes.plain("diff").out
     # A deploy puts it right: the environment by a new release, the unit in place.
     nodes.sparkops("deploy", "bf16", TWO)

@@ -158,7 +158,8 @@ def test_what_nodes_are_compared_by(tmp_path: Path, deployed: Path, apply: Any, 
     one = apply("serving_drift", home=str(tmp_path), service="vllm", salt="a").result
     other = apply("serving_drift", home=str(tmp_path), service="vllm", salt="b").result
     items = one["items"]
-    assert (items["run --port"], items["run --enforce-eager"], items["run model"]) == ("8000", "", str(model))
+    assert (items["run --port"], items["run --enforce-eager"]) == ("8000", "")
+    assert (items["run model"], items["run program"]) == ("sparkops_home/model", "sparkops_home/bin/vllm")
     assert (items["driver"], items["engine contents"]) == ("580.95.05", "as locked")
     assert items["patch guard"].startswith("applied ")
     assert items["checkpoint weights"].startswith("1 files, ")
@@ -172,3 +173,16 @@ def test_a_node_without_a_release(tmp_path: Path, apply: Any, node: HereNode) ->
     found = apply("serving_drift", home=str(tmp_path), service="vllm").result
     assert (found["release"], found["contents"], found["checkpoint"]["path"]) == (None, None, None)
     assert found["items"]["architecture"]
+
+
+def test_a_unit_s_settings(tmp_path: Path, apply: Any, node: HereNode) -> None:
+    unit = tmp_path / "sparkops-vllm.service"
+    unit.write_text(f"# a=b\n[Service]\nExecStart={node.home}/x\nEnvironment=A=1\nEnvironment=B=2\n")
+    node.program("systemctl", f"#!/bin/sh\necho LoadState=loaded; echo FragmentPath={unit}; echo DropInPaths=/a.conf\n")
+    items = apply("serving_drift", home=str(tmp_path / "s"), service="vllm").result["items"]
+    assert items["unit Environment"].count("(hidden ") == 2
+    assert {name: value for name, value in items.items() if name.startswith("unit")} == {
+        "unit ExecStart": "~/x",
+        "unit Environment": items["unit Environment"],
+        "unit drop-ins": "/a.conf",
+    }

@@ -58,12 +58,16 @@ def apply(args: Args, node: Node) -> Outcome:
     checkpoint = {"path": path, "revision": served.revision(path) if path else None}
     items = {
         **system(node),
-        **{"unit": digest(read(shown.get("FragmentPath", ""))), "engine": found["engine"]},
+        **unit_items(read(shown.get("FragmentPath", "")), args.salt),
+        **{"unit drop-ins": shown.get("DropInPaths") or None, "engine": found["engine"]},
         **{"engine contents": None if contents is None else "; ".join(contents["problems"]) or "as locked"},
         **(patch_items(engine) if engine else {}),
         **{name: (release["recipe"] or {}).get(key) for name, key in RECIPE.items()},
         **command_items(release["words"], args.salt),
-        **{f"env {key}": hidden(args.salt, key, value) for key, value in environment(read(current + "/env")).items()},
+        **{
+            f"env {key}": hidden(args.salt, key, str(at_home(value, args.home, node.home)))
+            for key, value in environment(read(current + "/env")).items()
+        },
         **({"checkpoint revision": checkpoint["revision"], **checkpoint_items(path)} if path else {}),
     }
     return Outcome.ok(
@@ -73,9 +77,26 @@ def apply(args: Args, node: Node) -> Outcome:
         contents=contents,
         checkpoint=checkpoint,
         unit=unit,
-        items=items,
+        items={name: at_home(value, args.home, node.home) for name, value in items.items()},
         **found,
     )
+
+
+def at_home(value: str | None, ours: str, home: str) -> str | None:
+    """A value with the folders that may differ between users by name: sparkops_home and ~."""
+    return value and value.replace(ours, "sparkops_home").replace(home, "~")
+
+
+def unit_items(text: str, salt: str) -> dict[str, str | None]:
+    """The settings of a unit's file; what it puts into the environment is not told."""
+    found: dict[str, str | None] = {}
+    for line in text.splitlines():
+        key, equals, value = line.partition("=")
+        if equals and not line.startswith(("#", ";")):
+            value = hidden(salt, key, value) if key == "Environment" else value
+            before = found.get(f"unit {key}")
+            found[f"unit {key}"] = value if before is None else f"{before}; {value}"
+    return found
 
 
 def system(node: Node) -> dict[str, str | None]:
