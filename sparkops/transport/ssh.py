@@ -6,6 +6,7 @@ Host keys are always checked; a host without a recorded key is an error with its
 from __future__ import annotations
 
 import contextlib
+import logging
 import shlex
 import socket
 import sys
@@ -41,6 +42,7 @@ class SshChannel:
                 transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE_MS)
         transport.set_keepalive(30)
         self._socket = transport.sock
+        self._transport = transport
         self._channel = transport.open_session()
         self._channel.exec_command(shlex.join(bundle.argv(python)))
 
@@ -64,7 +66,8 @@ class SshChannel:
         said = b""
         while self._channel.recv_stderr_ready() and len(said) < STDERR_KEPT:
             said += self._channel.recv_stderr(STDERR_KEPT)
-        return said.decode("utf-8", "replace").strip()
+        broken = self._transport.saved_exception
+        return said.decode("utf-8", "replace").strip() or (_reason(broken) if broken else "")
 
     def close(self) -> None:
         """See Channel."""
@@ -107,10 +110,12 @@ def connect(address: Address) -> SshChannel:
 def _reason(error: Exception) -> str:
     if isinstance(error, NoValidConnectionsError):
         return "; ".join(dict.fromkeys(getattr(one, "strerror", "") or str(one) for one in error.errors.values()))
-    return str(error) or type(error).__name__
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def _connect(address: Address) -> SshChannel:
+    # What breaks is told once, by whoever needs the connection.
+    logging.getLogger("paramiko.transport").setLevel(logging.CRITICAL)
     found = connection(address)
     try:
         found.open()
