@@ -1,37 +1,21 @@
-"""What a release serves: the words of its command, its recipe, and where its checkpoint came from."""
+"""What a release serves: the words of its command, and where its checkpoint came from."""
 
 from __future__ import annotations
 
-import json
 import os
 
 from sparkops.node.facts import read
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
-
-def released(current: str) -> dict[str, Any]:
-    """The release that `current` points to: number (None: there is none), recipe, words of the serve command."""
+def command(current: str) -> list[str]:
+    """The words of a release's serve command; [] when its `run` can't be read as one."""
     from shlex import split
 
     try:
-        number = os.readlink(current)
-    except OSError:
-        number = ""
-    try:
-        recipe = json.loads(read(os.path.join(current, "recipe.json")) or "null")
+        words = split(read(os.path.join(current, "run")).replace("\\\n", " "), comments=True)
     except ValueError:
-        recipe = None
-    run = read(os.path.join(current, "run"))
-    try:
-        words = split(run.replace("\\\n", " "), comments=True)
-    except ValueError:
-        words = []
-    words = words[1:] if words[:1] == ["exec"] else words
-    program = bool(words) and os.path.isfile(words[0])
-    return {"number": int(number) if number.isdigit() else None, "recipe": recipe, "words": words, "program": program}
+        return []
+    return words[1:] if words[:1] == ["exec"] else words
 
 
 def checkpoint_path(words: list[str]) -> str | None:

@@ -126,6 +126,8 @@ def test_an_edited_patch_and_another_driver(nodes: Nodes) -> None:
     assert sides["driver"] == {ONE: "580.95.05", TWO: "590.44.01"}
     assert sides[f"patch {name}"][ONE].startswith("applied ")
     assert sides[f"patch {name}"][TWO].startswith("edited ")
+    nodes.on(TWO, "sh", "-c", f'sed -i \'s/"kernel": ".*"/"kernel": "6.11.0-nvidia"/\' {CURRENT}/release.json')
+    assert copies(nodes, TWO)["vllm"]["changed_since"]["kernel"] == ["6.11.0-nvidia", os.uname().release]
     nodes.on(TWO, "sh", "-c", f"cp {GUARDED}.orig {GUARDED}")
     assert copies(nodes, TWO)["vllm"]["patches"] == {name: "taken out"}
 

@@ -10,7 +10,7 @@ import pytest
 
 from sparkops.lab.process.sandbox import login_name
 from sparkops.transport.address import Address
-from sparkops.transport.ssh import SILENCE_MS, connect
+from sparkops.transport.ssh import GONE_MS, connect
 from tests.lab.processlab import process_lab
 
 
@@ -24,4 +24,4 @@ def test_a_connection_that_nobody_answers_ends_in_a_minute(tmp_path: Path) -> No
             option = channel._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
         finally:
             channel.close()
-    assert option == SILENCE_MS
+    assert option == GONE_MS

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sparkops.node import drift, installed
+from sparkops.node import drift, venv_contents
 from tests.node.conftest import HereNode
 
 UNIT = "[Service]\nExecStart=/x\n"
@@ -113,7 +113,7 @@ def test_an_older_release_has_kept_nothing(tmp_path: Path, deployed: Path) -> No
 
 
 def contents(tmp_path: Path, node: HereNode) -> list[str]:
-    problems: list[str] = installed.contents(str(tmp_path / "engines" / ENGINE), node)["problems"]
+    problems: list[str] = venv_contents.contents(str(tmp_path / "engines" / ENGINE), node)["problems"]
     return problems
 
 

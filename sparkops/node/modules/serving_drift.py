@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-from sparkops.node import drift, installed, nvidia, releases, served, systemd
+from sparkops.node import drift, nvidia, releases, served, systemd, venv_contents
 from sparkops.node.api import Arguments, Node, Outcome, Path
 from sparkops.node.facts import read
 
@@ -50,11 +50,12 @@ def apply(args: Args, node: Node) -> Outcome:
     unit = systemd.unit_name(f"sparkops-{args.service}")
     shown = systemd.Manager(node, args.scope).show(unit)
     found = drift.look(args.home, args.service, shown)
-    release = served.released(current)
+    recipe = drift.document(os.path.join(current, "recipe.json")) or None
+    words = served.command(current)
     number = releases.linked(folder)
-    path = served.checkpoint_path(release["words"])
+    path = served.checkpoint_path(words)
     engine = os.path.join(args.home, "engines", found["engine"]) if found["engine"] else None
-    contents = installed.contents(engine, node) if engine and os.path.isdir(engine) else None
+    contents = venv_contents.contents(engine, node) if engine and os.path.isdir(engine) else None
     checkpoint = {"path": path, "revision": served.revision(path) if path else None}
     items = {
         **system(node),
@@ -62,8 +63,8 @@ def apply(args: Args, node: Node) -> Outcome:
         **{"unit drop-ins": shown.get("DropInPaths") or None, "engine": found["engine"]},
         **{"engine contents": None if contents is None else "; ".join(contents["problems"]) or "as locked"},
         **(patch_items(engine) if engine else {}),
-        **{name: (release["recipe"] or {}).get(key) for name, key in RECIPE.items()},
-        **command_items(release["words"], args.salt),
+        **{name: (recipe or {}).get(key) for name, key in RECIPE.items()},
+        **command_items(words, args.salt),
         **{
             f"env {key}": hidden(args.salt, key, str(at_home(value, args.home, node.home)))
             for key, value in environment(read(current + "/env")).items()
@@ -73,7 +74,7 @@ def apply(args: Args, node: Node) -> Outcome:
     return Outcome.ok(
         release=number,
         confirmed=number is not None and releases.deadline(folder, number) is None,
-        recipe=release["recipe"],
+        recipe=recipe,
         contents=contents,
         checkpoint=checkpoint,
         unit=unit,

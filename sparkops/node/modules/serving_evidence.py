@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 
-from sparkops.node import journal, listeners, served, systemd
+from sparkops.node import journal, listeners, systemd
 from sparkops.node.api import Arguments, Node, Outcome, Path
 from sparkops.node.facts import read
 
@@ -59,7 +59,7 @@ def apply(args: Args, node: Node) -> Outcome:
     disks, driver, clock, reboot_required, checkpoint, http.
     """
     current = os.path.join(args.home, "releases", args.service, "current")
-    release = served.released(current)
+    release = released(current)
     words = release["words"]
     host, port = option(words, "--host", args.host), int(option(words, "--port", str(args.port)))
     manager = systemd.Manager(node, args.scope)
@@ -85,7 +85,7 @@ def apply(args: Args, node: Node) -> Outcome:
         "driver": driver(node),
         "clock": clock(node),
         "reboot_required": os.path.exists("/run/reboot-required"),
-        "checkpoint": checkpoint(path) if (path := served.checkpoint_path(words)) else None,
+        "checkpoint": checkpoint(words[words.index("serve") + 1]) if "serve" in words[:-1] else None,
         "http": asked(url, env, args, node),
     }
     found = hide(found, secret(env))
@@ -95,6 +95,28 @@ def apply(args: Args, node: Node) -> Outcome:
 def address(host: str) -> str:
     """A host as URLs write it."""
     return f"[{host}]" if ":" in host else host
+
+
+def released(current: str) -> dict[str, Any]:
+    """The release that `current` points to: number (None: there is none), recipe, words of the serve command."""
+    from shlex import split
+
+    try:
+        number = os.readlink(current)
+    except OSError:
+        number = ""
+    try:
+        recipe = json.loads(read(os.path.join(current, "recipe.json")) or "null")
+    except ValueError:
+        recipe = None
+    run = read(os.path.join(current, "run"))
+    try:
+        words = split(run.replace("\\\n", " "), comments=True)
+    except ValueError:
+        words = []
+    words = words[1:] if words[:1] == ["exec"] else words
+    program = bool(words) and os.path.isfile(words[0])
+    return {"number": int(number) if number.isdigit() else None, "recipe": recipe, "words": words, "program": program}
 
 
 def option(words: list[str], name: str, otherwise: str) -> str:
@@ -224,13 +246,7 @@ def checkpoint(path: str) -> dict[str, Any]:
         except OSError as error:
             problems.append(f"{name}: {error.strerror}")
     visual = sum("visual." in name for name in names)
-    return {
-        "path": path,
-        "problems": problems,
-        "tensors": len(names),
-        "visual": visual,
-        "revision": served.revision(path),
-    }
+    return {"path": path, "problems": problems, "tensors": len(names), "visual": visual, "revision": revision(path)}
 
 
 def listed(index: str) -> list[str]:
@@ -239,6 +255,15 @@ def listed(index: str) -> list[str]:
         return sorted(set(map(str, json.loads(read(index) or '{"weight_map": {}}')["weight_map"].values())))
     except (ValueError, KeyError, TypeError, AttributeError):
         return []
+
+
+def revision(path: str) -> str | None:
+    """The commit that `hf download` has noted (--local-dir), or that names a snapshot of the hub's cache."""
+    head, _, last = path.rstrip("/").rpartition("/")
+    if head.endswith("/snapshots"):
+        return last
+    noted = read(os.path.join(path, ".cache/huggingface/download/config.json.metadata"))
+    return noted.partition("\n")[0].strip() or None
 
 
 def asked(url: str, env: str, args: Args, node: Node) -> dict[str, Any]:
