@@ -86,6 +86,16 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class Output:
+    """Lines that a task tells while it goes on (a journal that is followed)."""
+
+    host: str
+    task: str
+    lines: list[str]
+    event: str = "output"
+
+
+@dataclass(frozen=True)
 class Handler:
     """A handler ended on a host; the fields are those of `Task`."""
 
@@ -145,7 +155,7 @@ class Recap:
     event: str = "recap"
 
 
-Event = RunStart | HostStart | TaskStart | Task | Progress | Handler | Notice | Preflight | HostEnd | Recap
+Event = RunStart | HostStart | TaskStart | Task | Progress | Output | Handler | Notice | Preflight | HostEnd | Recap
 Emit = Callable[[Event], None]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sparkops.events import Event, Handler, HostEnd, HostStart, Notice, Preflight, RunStart, Task
+from sparkops.events import Event, Handler, HostEnd, HostStart, Notice, Output, Preflight, RunStart, Task
 from sparkops.reporters import words
 
 
@@ -38,6 +38,8 @@ class Transcript:
             case Preflight():
                 everything = self._check or self._verbosity > 0
                 return [Line(text, kind) for text, kind in words.preflight(event, everything=everything)]
+            case Output():
+                return [Line(f"{event.host:<{self.width}}  {words.printable(line)}") for line in event.lines]
             case Notice():
                 return [Line(words.notice(event), "notice")]
             case HostEnd():

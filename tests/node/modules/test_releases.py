@@ -234,3 +234,25 @@ def test_a_trial_ends_with_the_boot_in_which_it_began(apply: Any, tmp_path: Path
     assert current(tmp_path) == "1"
     assert apply("release_back", to=2).state == "changed"
     assert not marker.exists()
+
+
+def test_releases_are_listed_with_their_states(apply: Any, tmp_path: Path) -> None:
+    def states(**args: Any) -> list[tuple[int, bool, str]]:
+        listed = apply("release_list", **args).result["releases"]
+        return [(one["release"], one["current"], one["state"]) for one in listed]
+
+    assert states() == []
+    deploy(apply, "one")
+    assert states() == [(1, True, "unconfirmed")]
+    apply("release_confirm")
+    deploy(apply, "two", within=60)
+    assert states() == [(2, True, "on trial"), (1, False, "confirmed")]
+    apply("release_back", to="confirmed")
+    assert states() == [(2, False, "failed"), (1, True, "confirmed")]
+    deploy(apply, "three")
+    apply("release_confirm")
+    assert states() == [(3, True, "confirmed"), (2, False, "failed"), (1, False, "served")]
+    assert apply("release_list").result["releases"][0]["engine"] == "e1"
+    assert states(service=None) == states()
+    (tmp_path / "releases/vllm/1/release.json").write_text("no json")
+    assert apply("release_list").result["releases"][2]["engine"] is None
