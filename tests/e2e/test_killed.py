@@ -21,21 +21,30 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 NAMES = [f"spark-{number}" for number in range(1, 5)]
 FOLDER = "opt/sparkops/releases/vllm"
 KILLS = 20
-# Seconds: a trial's length (ready_within and trial_margin), and what a node may take beyond it.
-READY, MARGIN, GRACE = 5, 1, 20
+# Seconds: a trial beyond the recipe's ready_within, and what a node may take when that is over.
+MARGIN, GRACE = 1, 30
 FILES = {"run", "env", "recipe.json", "serve.json", "release.json"}
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    """Four nodes that serve the recipe `short`: fp8 with a short trial."""
+    """Four nodes that serve the recipe `short`: fp8 with a trial as short as this machine allows."""
     with lab(tmp_path_factory.mktemp("killed") / "lab", 4) as nodes:
         (nodes.dir / "recipes").mkdir(exist_ok=True)
-        text = f"name: short\nextends: fp8\nexpect: {{ready_within: {READY}}}\n"
+        nodes.sparkops("provision", "--all-nodes", "--recipe", "fp8")
+        nodes.sparkops("deploy", "fp8", "--all-nodes")
+        begun = time.monotonic()
+        nodes.sparkops("deploy", "fp8", "--all-nodes", "--serial", "4", "-e", "port=8001")
+        ready = 3 + round(time.monotonic() - begun)
+        text = f"name: short\nextends: fp8\nexpect: {{ready_within: {ready}}}\n"
         (nodes.dir / "recipes/short.yml").write_text(text)
-        nodes.sparkops("provision", "--all-nodes", "--recipe", "short")
         nodes.sparkops("deploy", "short", "--all-nodes")
         yield nodes
+
+
+def trial(nodes: Nodes) -> int:
+    """A trial's length in seconds."""
+    return MARGIN + int((nodes.dir / "recipes/short.yml").read_text().rpartition("ready_within: ")[2].strip(" }\n"))
 
 
 def link(nodes: Nodes, name: str, which: str) -> Path:
@@ -70,7 +79,7 @@ def whole(nodes: Nodes, name: str) -> str:
 
 def all_whole(nodes: Nodes) -> list[str]:
     """Wait for the end of all trials; the value of RUN that each node serves with."""
-    eventually(lambda: all(settled(nodes, name) for name in NAMES), READY + MARGIN + GRACE)
+    eventually(lambda: all(settled(nodes, name) for name in NAMES), trial(nodes) + GRACE)
     with ThreadPoolExecutor(4) as pool:
         return list(pool.map(lambda name: whole(nodes, name), NAMES))
 
@@ -101,7 +110,7 @@ def test_twenty_kills(fleet: Nodes, tmp_path: Path) -> None:
         assert started.kill() in (137, 0), started.said
         assert "Traceback" not in started.said
         # Either what becomes of the nodes, or that the next deploy goes through at once, in the trials of this one.
-        look = chance.random() < 0.6
+        look = chance.random() < 0.5
         print(f"run {run}, --serial {serial}: killed after {delay:.2f} s", end="")
         if look:
             found = all_whole(fleet)
@@ -129,8 +138,6 @@ def test_ctrl_c_in_a_trial(fleet: Nodes, tmp_path: Path) -> None:
     assert "Traceback" not in started.said
     trials = {name: link(fleet, name, "current").name for name in NAMES if not settled(fleet, name)}
     assert trials
-    told = json.loads(fleet.plain("--json", "status").out)
-    assert [name for name in NAMES if not told[name]["confirmed"]] == list(trials)
     assert all_whole(fleet) == before
     told = json.loads(fleet.plain("--json", "status").out)
     assert {name: str(told[name]["back_from"]) for name in trials} == trials
@@ -143,9 +150,9 @@ def test_a_release_that_crashes_goes_back_also_when_its_controller_is_gone(fleet
     """Long before the end of its trial, and before systemd gives up on the unit."""
     goal = link(fleet, "spark-2", "current")
     bad = "cp -a $(readlink current) 999; printf '#!/bin/sh\\nexit 1\\n' > 999/run"
-    trial = 'echo "$(($(date +%s) + 3600)) $(cat /proc/sys/kernel/random/boot_id)" > 999/unconfirmed'
-    script = f"cd /{FOLDER}; {bad}; {trial}; chown -R spark: 999; ln -sfn 999 current; systemctl restart sparkops-vllm"
-    fleet.on("spark-2", "sh", "-c", script)
+    marker = 'echo "$(($(date +%s) + 3600)) $(cat /proc/sys/kernel/random/boot_id)" > 999/unconfirmed'
+    script = f"cd /{FOLDER}; {bad}; {marker}; chown -R spark: 999; ln -sfn 999 current"
+    fleet.on("spark-2", "sh", "-c", f"{script}; systemctl --no-block restart sparkops-vllm")
     assert link(fleet, "spark-2", "current").name == "999"
     eventually(lambda: link(fleet, "spark-2", "current") == goal, 60, 0.5)
     eventually(lambda: fleet.token("spark-2", MODEL), 30, 0.5)
