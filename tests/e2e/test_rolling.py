@@ -137,10 +137,10 @@ def test_a_node_that_is_cut_off_in_mid_deploy_goes_back_by_itself(fleet: Nodes, 
             assert release(fleet, "spark-3") == before["spark-3"]
         alone = json.loads(fleet.plain("--json", "status").out)
         assert "no SSH connection" in alone["spark-2"]["trouble"]
-        assert alone["spark-3"]["health"] == 200
+        assert alone["spark-3"]["services"][0]["health"] == 200
     finally:
         fleet.lab("mend", "spark-2")
-    told = json.loads(fleet.plain("--json", "status", "spark-2").out)["spark-2"]
+    told = json.loads(fleet.plain("--json", "status", "spark-2").out)["spark-2"]["services"][0]
     assert (str(told["release"]), told["confirmed"], str(told["back_from"])) == (goal, True, trial)
     assert (told["health"], told["unit_state"]) == (200, "active")
     plain = fleet.plain("status", "spark-2")

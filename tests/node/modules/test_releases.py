@@ -153,6 +153,15 @@ def test_the_guard_goes_back_only_after_the_deadline(apply: Any, tmp_path: Path)
     assert not list(tmp_path.glob("releases/vllm/.sparkops*"))
 
 
+def test_going_back_tells_the_unit_of_what_it_goes_to(apply: Any) -> None:
+    for user in ("one", "two"):
+        unit = {"content": f"[Service]\nUser={user}\nExecStart=/x\n"}
+        apply("release", files={"run": {"content": user, "mode": "0755"}, "unit": unit})
+    back = apply("release_back", check=True).result
+    assert (back["unit"], back["user"]) == ("[Service]\nUser=one\nExecStart=/x\n", "one")
+    assert apply("release_back", to=2).result["user"] == "two"
+
+
 def test_going_back(apply: Any, tmp_path: Path) -> None:
     with pytest.raises(Failure, match="nothing to go back to"):
         apply("release_back")
@@ -170,7 +179,10 @@ def test_going_back(apply: Any, tmp_path: Path) -> None:
     with pytest.raises(Failure, match="there are: 1, 2, 3"):
         apply("release_back", to=9)
     (tmp_path / "releases/vllm/2/unconfirmed").write_text("1")
-    assert apply("release_back", check=True).result == {"release": 1, "previous": 3, "warnings": []}
+    assert apply("release_back", check=True).result == {
+        **{"release": 1, "previous": 3, "warnings": []},
+        **{"unit": None, "user": None},
+    }
     # One that is named is gone to all the same, and said to be what it is.
     said = ["release 2 has never been confirmed: nobody has seen it serve here"]
     assert apply("release_back", check=True, to=2).result["warnings"] == said
