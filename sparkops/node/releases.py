@@ -44,6 +44,13 @@ def linked(folder: str, link: str = "current") -> int | None:
     return int(target) if target.isdigit() and os.path.isdir(os.path.join(folder, target)) else None
 
 
+def before(folder: str, number: int) -> int | None:
+    """The newest release below this one that has ever served: one that never got past its trial is nothing to go
+    back to.
+    """
+    return max((n for n in numbers(folder) if n < number and deadline(folder, n) is None), default=None)
+
+
 def unit(folder: str, number: int) -> str | None:
     """A release's unit as it was rendered; None: an older sparkops has not kept it."""
     try:

@@ -36,9 +36,7 @@ def apply(args: Args, node: Node) -> Outcome:
     if now is None:
         raise Failure(f"{args.service} has no release on this node; there is nothing to go back to")
     if args.to == "before":
-        # One that never got past its trial is nothing to go back to.
-        served = [number for number in there if number < now and releases.deadline(folder, number) is None]
-        goal = max(served, default=None)
+        goal = releases.before(folder, now)
     elif args.to == "confirmed":
         goal = releases.linked(folder, "confirmed")
     else:

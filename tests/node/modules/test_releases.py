@@ -204,9 +204,18 @@ def test_pruning_keeps_what_is_in_use(apply: Any, tmp_path: Path) -> None:
     assert apply("release_prune", keep=2).state == "ok"
 
 
+def test_pruning_keeps_what_rollback_goes_to(apply: Any, tmp_path: Path) -> None:
+    """However many trials have failed since."""
+    for number in range(1, 6):
+        deploy(apply, str(number))
+        (tmp_path / f"releases/vllm/{number}/{releases.MARKER}").write_text("1") if number in (2, 3, 4) else None
+    assert apply("release_prune", keep=1).result["removed"] == [2, 3, 4]
+    assert apply("release_back").result["release"] == 1
+
+
 def test_an_engine_of_another_service_stays(apply: Any, tmp_path: Path) -> None:
     (tmp_path / "engines/e1").mkdir(parents=True)
-    for text in ("1", "2"):
+    for text in ("1", "2", "3"):
         deploy(apply, text, "e1" if text == "1" else "e2")
     other = tmp_path / "releases/second/1"
     other.mkdir(parents=True)
