@@ -61,10 +61,9 @@ def test_a_check_foresees_the_run_and_leaves_no_trace(tmp_path: Path, password_f
 
         assert_foreseen(checks[0], nodes.sparkops(*PROVISION, *words))
         assert_foreseen(checks[1], nodes.sparkops(*DEPLOY, *words))
+        own = f"mkdir {OWN}; head -c 1M /dev/zero > {OWN}/file"
         for node in NODES:
-            nodes.on(
-                node, "runuser", "-u", "spark", "--", "sh", "-c", f"mkdir {OWN}; head -c 1M /dev/zero > {OWN}/file"
-            )
+            nodes.on(node, "runuser", "-u", "spark", "--", "sh", "-c", own)
         before = look(nodes)
         check = nodes.sparkops(*PURGE, "--check", "--diff", *words)
         assert_untouched(before, look(nodes))
