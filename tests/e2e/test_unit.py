@@ -186,7 +186,7 @@ class Stream:
 
 
 def tokens(nodes: Nodes, seconds: float) -> int:
-    """The tokens of an answer that goes on for so long after a verb has come to the node, however slow this machine is."""
+    """The tokens of an answer that goes on so long after a verb has come to the node, however slow this machine is."""
     begun = time.monotonic()
     nodes.sparkops("stop", "spark-1", "--check")
     return round(RATE * (2 * (time.monotonic() - begun) + seconds))
