@@ -30,6 +30,7 @@ VERBS = {
     "recipe": ("recipe", "Show and check recipes, and the command that each means"),
     "engine": ("engine", "Show engines, and resolve their locks"),
     "checkpoint": ("checkpoint", "Say what a checkpoint is, and whether it fits"),
+    "weights": ("weights", "Fetch checkpoints once, and copy them from node to node"),
     "inventory": ("inventory", "Show hosts, groups, and where each variable comes from"),
     "doc": ("doc", "The manual of a module"),
     "schema": ("schema", "JSON Schemas of the files, for editors"),

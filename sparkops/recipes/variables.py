@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -51,3 +52,9 @@ def tool_variables(catalogue: Catalogue, name: str) -> dict[str, Any]:
     """A tool's version and wheels."""
     found: dict[str, Any] = msgspec.to_builtins(catalogue.tool(name))
     return found
+
+
+def hub_client_variables(catalogue: Catalogue) -> dict[str, str]:
+    """Hugging Face's client: `lock` (tools/hf.lock, a path here) and `id`, the name of its environment on a node."""
+    lock = next(path for folder in catalogue.folders if (path := folder / "tools" / "hf.lock").exists())
+    return {"lock": str(lock), "id": f"hf-{sha256(lock.read_bytes()).hexdigest()[:12]}"}
