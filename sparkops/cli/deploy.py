@@ -23,7 +23,8 @@ def deploy(
     """Make every node serve its own copy of RECIPE; a service that serves another one changes over."""
     from sparkops.cli.extra import variables
     from sparkops.cli.run import Workplace, about, run
-    from sparkops.recipes.variables import engine_variables, recipe_variables
+    from sparkops.cli.weights import on_hub, transfer
+    from sparkops.recipes.variables import engine_variables, hub_client_variables, recipe_variables
     from sparkops.serving.command import environment, serve_args
 
     place = Workplace(given, "deploy")
@@ -37,6 +38,9 @@ def deploy(
         "engine": engine_variables(place.catalogue, found.engine, found.patch_names()),
         "service": service,
         "model_source": source,
+        **on_hub(source, found.model_revision if source == found.model_source else None),
+        "hub_client": hub_client_variables(place.catalogue),
+        **transfer(),
         "about": about(),
         "batches": [size.strip() for size in serial.split(",")] if serial else CANARY,
     }

@@ -9,7 +9,7 @@ import shlex
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,9 @@ from sparkops.inventory.inventory import Inventory, load
 from sparkops.node import bundle
 from sparkops.playbook import modules
 from sparkops.playbook.files import Files
+from sparkops.playbook.includes import followed
 from sparkops.playbook.model import Play, tasks_in
-from sparkops.playbook.parse import playbook
+from sparkops.playbook.parse import Render, playbook
 from sparkops.playbook.template import Templar
 from sparkops.project import yaml
 from sparkops.project.data import shipped
@@ -145,7 +146,9 @@ def prepare(
     )
     for warning in place.inventory.warnings:
         emit(Notice(warning))
-    return Run(plays, target, options, emit, files, connector(plays), folders)
+    return Run(
+        plays, target, options, emit, files, connector(_sent(plays, files, functools.partial(_render, extra))), folders
+    )
 
 
 def _render(extra: Mapping[str, Any], value: Any) -> Any:
@@ -177,12 +180,16 @@ def about() -> dict[str, str]:
     }
 
 
-def _sent(plays: Sequence[Play]) -> set[str]:
-    """The modules that an executor needs for these plays; an include may name any."""
-    steps = tuple(step for play in plays for section in play.sections for step in section)
-    used = {task.module for task in tasks_in(steps)} | {task.module for play in plays for task in play.handlers}
-    wanted = modules.names() if "include_tasks" in used else {*used, SETUP}
-    return {name for name in wanted if modules.runs_on_node(name)}
+def _sent(plays: Sequence[Play], files: Files, render: Render) -> set[str]:
+    """The modules that an executor needs for these plays; an include that a template chooses may name any."""
+    used, whole = {SETUP}, True
+    for play in plays:
+        steps = tuple(step for section in play.sections for step in section)
+        handlers = frozenset(name for handler in play.handlers for name in (handler.name, *handler.listen))
+        tasks, known = followed([*tasks_in(steps), *play.handlers], files, handlers, render)
+        used |= {task.module for task in tasks}
+        whole = whole and known
+    return {name for name in (used if whole else modules.names()) if modules.runs_on_node(name)}
 
 
 def _told(words: Sequence[str]) -> str:
@@ -192,9 +199,9 @@ def _told(words: Sequence[str]) -> str:
     return f"sparkops {next((word for word in words if word in VERBS), '')}".strip()
 
 
-def connector(plays: Sequence[Play]) -> Callable[[Address], Session]:
-    """Opens sessions with an executor that has just the modules these plays use."""
-    preamble = bundle.preamble(_sent(plays))
+def connector(sent: Iterable[str]) -> Callable[[Address], Session]:
+    """Opens sessions with an executor that has just these modules."""
+    preamble = bundle.preamble(sent)
 
     def connect(address: Address) -> Session:
         if address.connection == "local":

@@ -157,10 +157,10 @@ def needed(listed: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def last_line(text: str) -> str:
-    """The line that says why, which the client begins with Error; else the last one."""
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("Hint:")]
-    told = [line for line in lines if line.startswith("Error: ")] or lines[-1:]
-    return told[-1][:500].removeprefix("Error: ") if told else ""
+    """The last line that names an error; else the last one at all."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = [line for line in lines if line.partition(":")[0].endswith("Error")] or lines[-1:]
+    return told[-1][:500].replace("Error: ", "", 1) if told else ""
 
 
 def blob_id(path: str) -> str:

@@ -157,7 +157,7 @@ def hand_over(rsync: str, conf: str, connection: socket.socket, executor: int, o
     connection.setblocking(True)
     daemon = subprocess.Popen(
         [rsync, "--daemon", f"--config={conf}"],
-        stdin=connection,
+        stdin=connection.fileno(),
         stdout=subprocess.DEVNULL,
         preexec_fn=die_with_parent,
         start_new_session=True,

@@ -158,12 +158,17 @@ def digests(folder: str, names: Iterable[str], node: Node | None = None) -> dict
         # The largest first, so that none is left alone at the end.
         order = sorted(names, key=lambda name: -sizes[name])
         started = {pool.submit(files.sha256, os.path.join(folder, name)): name for name in order}
-        for future in as_completed(started):
-            name = started[future]
-            found[name] = future.result()
-            done += sizes[name]
-            if node:
-                node.progress(done, total, "bytes", f"checking {name}")
+        try:
+            for future in as_completed(started):
+                name = started[future]
+                found[name] = future.result()
+                done += sizes[name]
+                if node:
+                    node.progress(done, total, "bytes", f"checked {name}")
+        finally:
+            # When the controller has gone, no file more is begun.
+            for future in started:
+                future.cancel()
     return found
 
 

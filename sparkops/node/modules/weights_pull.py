@@ -70,7 +70,7 @@ def apply(args: Args, node: Node) -> Outcome:
 
 def pull(args: Args, path: str, node: Node) -> dict[str, Any]:
     """The detached part. Raises Failure."""
-    from sparkops.node import weights
+    from sparkops.node import files, weights
     from sparkops.node.hubclient import Hub
 
     hub = Hub(args.client, args.endpoint, args.token, args.repo, args.stall)
@@ -95,7 +95,7 @@ def pull(args: Args, path: str, node: Node) -> dict[str, Any]:
             break
         for name in wrong:
             print(f"{name} came with other bytes than the hub lists", flush=True)
-            weights.files.discard(os.path.join(folder, name))
+            files.discard(os.path.join(folder, name))
         weights.tidy(folder, {*wanted, PIN} - set(wrong))
         if tries == 2:
             raise Failure(
@@ -138,14 +138,14 @@ def pin(args: Args, hub: Any, record: Any, folder: str, node: Node) -> dict[str,
 
 def keep_adopted(path: str, folder: str, wanted: dict[str, dict[str, Any]]) -> list[str]:
     """Link what somebody has brought here before into the staging folder, where size says that it may be whole."""
-    from sparkops.node import weights
+    from sparkops.node import files, weights
 
     kept = []
     for name, one in wanted.items():
         there = os.path.join(path, name)
-        if not os.path.exists(os.path.join(folder, name)) and weights.files.regular(there):
-            if os.path.getsize(there) == one["size"]:
-                kept.append(name)
+        found = files.regular(there)
+        if found and found.st_size == one["size"] and not os.path.exists(os.path.join(folder, name)):
+            kept.append(name)
     weights.prepare(path, kept)
     return kept
 
@@ -154,7 +154,11 @@ def staged(folder: str, missing: list[str], kept: list[str]) -> int:
     """The bytes of an unfinished download, and of what need not come."""
     from sparkops.node.weights import size_of
 
-    whole = sum(os.path.getsize(os.path.join(folder, one)) for one in {*missing, *kept} if os.path.isfile(os.path.join(folder, one)))
+    whole = sum(
+        os.path.getsize(os.path.join(folder, one))
+        for one in {*missing, *kept}
+        if os.path.isfile(os.path.join(folder, one))
+    )
     return whole + size_of(os.path.join(folder, ".cache"))
 
 

@@ -58,7 +58,7 @@ def apply(args: Args, node: Node) -> Outcome:
 
 def take(args: Args, path: str, node: Node) -> dict[str, Any]:
     """The detached part, so that a copy's progress can be watched; it ends with the offer. Raises Failure."""
-    from sparkops.node import weights
+    from sparkops.node import files, weights
 
     record = weights.Record.of(node.state_dir, path)
     there = record is not None and os.path.isdir(path)
@@ -82,7 +82,7 @@ def take(args: Args, path: str, node: Node) -> dict[str, Any]:
             break
         for name in wrong:
             print(f"{name} came with other bytes than it must have", flush=True)
-            weights.files.discard(os.path.join(folder, name))
+            files.discard(os.path.join(folder, name))
         if tries == 2:
             raise Failure(
                 f"{wrong[0]} came twice from {args.address} with other bytes than recorded there: run "
