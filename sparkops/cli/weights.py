@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.group()
 @with_globals
 def weights(given: Globals) -> None:
-    """Get checkpoints onto nodes. MODEL is a recipe, ORG/NAME[@REVISION] of the hub, or a folder's name in models_dir."""
+    """Get checkpoints onto nodes. MODEL is a recipe, ORG/NAME[@REVISION] on a hub, or a folder in models_dir."""
     click.get_current_context().find_root().obj = asdict(given)
 
 

@@ -229,7 +229,7 @@ class Run:
         return self._from_start(found)
 
     def _from_start(self, items: list[Item]) -> list[Item]:
-        """What is left when --start-at-task says where to begin; facts are gathered in any case, by plays before too."""
+        """What is left when --start-at-task says where to begin; facts are gathered anyhow, by plays before too."""
         name = self.options.start_at
         if name is None or self._started:
             return items

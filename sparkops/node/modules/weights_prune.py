@@ -52,4 +52,4 @@ def apply(args: Args, node: Node) -> Outcome:
         raise Failure("; ".join(f"{path} stays: {why}" for path, why in kept.items()), kept=kept)
     facts = {"removed": removed, "kept": kept, "freed": freed}
     said = [*(f"removed {path}" for path in removed), *(f"{path} stays: {why}" for path, why in kept.items())]
-    return (Outcome.changed if removed else Outcome.ok)("\n".join(said), **facts)
+    return Outcome("changed" if removed else "ok", "\n".join(said), None, facts)
