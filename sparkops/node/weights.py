@@ -359,6 +359,15 @@ def fetched(path: str, node: Node, work: Callable[[Node], dict[str, Any]], watch
     return not joined
 
 
+def forget_job(path: str, node: Node) -> None:
+    """Take away what a job has left that ended after its controller had gone."""
+    from sparkops.node.jobs import Job
+
+    job = Job(node.state_dir, job_key(path))
+    if job.result() is not None and not job.running():
+        job.clear()
+
+
 class Pace:
     """Tells how far a transfer is: bytes, bytes a second over the last few seconds, time left."""
 

@@ -2,63 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import random
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sparkops.checkpoint.spread import rounds
+from tests.e2e.hubs import MIB, MODELS, URL, Hub, here, hub_in, leftovers, weights
 from tests.e2e.interrupting import KILL_WEIGHTS, Started, no_executor_stays
-from tests.e2e.nodes import ROOT, Nodes, lab
+from tests.e2e.nodes import Nodes, eventually, lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
 
 NAMES = [f"spark-{number}" for number in range(1, 9)]
-HUB = ("10.213.0.1", "808")
-URL = f"http://{HUB[0]}:{HUB[1]}"
-MODELS = "home/spark/models/hf"
 TOKEN = "hf_" + "s3cret" * 5
-MIB = 1 << 20
 # As spark, without sparkops: the daemon of a raw copy, which takes as much as a copy of sparkops' own does.
 RAW = "use chroot = no\nlog file = /dev/null\n[raw]\npath = /home/spark/models/hf\nread only = yes\n"
-
-
-@dataclass(frozen=True)
-class Hub:
-    """The stand-in hub, in the lab's network."""
-
-    folder: Path
-
-    def model(self, name: str, sizes: dict[str, int]) -> dict[str, str]:
-        """A model of random bytes under org/NAME; the sha256 of each file."""
-        folder = self.folder / "models/org" / name
-        folder.mkdir(parents=True)
-        (folder / "config.json").write_text(json.dumps({"name": name}))
-        for file, size in sizes.items():
-            with (folder / file).open("wb") as out:
-                for _ in range(size // MIB):
-                    out.write(os.urandom(MIB))
-        return {path.name: digest(path) for path in folder.iterdir()}
-
-    def misbehave(self, faults: dict[str, list[str]]) -> None:
-        (self.folder / "faults.json").write_text(json.dumps(faults))
-
-    def served(self) -> list[tuple[str, int, int]]:
-        """(file, first byte, bytes) of each request since this was last asked."""
-        log = self.folder / "log"
-        lines = log.read_text().splitlines() if log.exists() else []
-        log.unlink(missing_ok=True)
-        return [(name, first, sent) for name, first, sent in map(json.loads, lines)]
 
 
 @pytest.fixture(scope="module")
@@ -70,38 +34,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 
 @pytest.fixture(scope="module")
 def hub(fleet: Nodes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    folder = tmp_path_factory.mktemp("hub")
-    (folder / "commit").write_text("c0ffee" * 6 + "abcd")
-    argv = fleet.inside(sys.executable, str(ROOT / "tests/e2e/hub.py"), *HUB, str(folder))
-    server = subprocess.Popen(argv, cwd=ROOT)
-    try:
-        yield Hub(folder)
-    finally:
-        server.terminate()
-        server.wait(20)
-
-
-def digest(path: Path) -> str:
-    seen = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(MIB):
-            seen.update(piece)
-    return seen.hexdigest()
-
-
-def here(nodes: Nodes, node: str, model: str) -> dict[str, str]:
-    """The sha256 of each file under its final name on a node."""
-    folder = nodes.root(node) / MODELS / model
-    return {path.name: digest(path) for path in folder.iterdir()} if folder.is_dir() else {}
-
-
-def leftovers(nodes: Nodes, node: str) -> str:
-    """What a transfer has left: folders beside, jobs, offers, listeners, rsync."""
-    script = (
-        "ls -A /home/spark/models/hf | grep ^[.]; ls /home/spark/.local/share/sparkops/state/jobs;"
-        " cat /home/spark/.ssh/authorized_keys | tail -n +2; ss -Hltn | grep -v ':22 '; pgrep -l 'rsync|hf'; true"
-    )
-    return nodes.on(node, "sh", "-c", script)
+    with hub_in(fleet, tmp_path_factory.mktemp("hub")) as hub:
+        yield hub
 
 
 def traffic(nodes: Nodes) -> dict[str, tuple[int, int]]:
@@ -112,10 +46,6 @@ def traffic(nodes: Nodes) -> dict[str, tuple[int, int]]:
         fields = next(line.partition(":")[2].split() for line in lines if "enP7s7" in line)
         found[node] = int(fields[8]), int(fields[0])
     return found
-
-
-def weights(nodes: Nodes, verb: str, *words: str, rc: int = 0) -> Any:
-    return nodes.sparkops("weights", verb, *words, "-e", f"hub_url={URL}", "-e", "hub_stall=3", rc=rc)
 
 
 def test_one_download_and_a_tree(fleet: Nodes, hub: Hub) -> None:
@@ -235,8 +165,8 @@ def test_a_token_is_in_no_argv_and_no_log(fleet: Nodes, hub: Hub) -> None:
 
 def test_a_flipped_byte_is_found_and_mended_by_that_file(fleet: Nodes, hub: Hub) -> None:
     wanted = hub.model("flip", {"a.safetensors": 40 * MIB, "b.safetensors": 40 * MIB})
-    weights(fleet, "pull", "org/flip", "spark-[1:2]")
-    weights(fleet, "sync", "org/flip", "spark-[1:2]")
+    weights(fleet, "pull", "org/flip", "spark-1,spark-2")
+    weights(fleet, "sync", "org/flip", "spark-1,spark-2")
     hub.served()
     flip = "printf x | dd of=/home/spark/models/hf/flip/b.safetensors bs=1 seek=12345678 conv=notrunc"
     for node in ("spark-1", "spark-2"):
@@ -248,19 +178,33 @@ def test_a_flipped_byte_is_found_and_mended_by_that_file(fleet: Nodes, hub: Hub)
             f"cd /tmp; touch -r /{MODELS}/flip/b.safetensors t; {flip}; touch -r t /{MODELS}/flip/b.safetensors",
         )
     kept = fleet.on("spark-2", "stat", "-c", "%i", f"/{MODELS}/flip/a.safetensors")
-    failed = weights(fleet, "verify", "org/flip", "spark-[1:2]", rc=1)
+    failed = weights(fleet, "verify", "org/flip", "spark-1,spark-2", rc=1)
     for node in ("spark-1", "spark-2"):
         assert "b.safetensors: other bytes" in failed.failure(node)["msg"]
         assert "a.safetensors" not in failed.failure(node)["msg"]
-    weights(fleet, "pull", "org/flip", "spark-[1:2]")
+    weights(fleet, "pull", "org/flip", "spark-1,spark-2")
     assert [(name, sent) for name, _, sent in hub.served()] == [("b.safetensors", 40 * MIB)]
     before = traffic(fleet)
-    weights(fleet, "sync", "org/flip", "spark-[1:2]")
+    weights(fleet, "sync", "org/flip", "spark-1,spark-2")
     got = traffic(fleet)["spark-2"][1] - before["spark-2"][1]
     assert 40 * MIB < got < 44 * MIB
     assert fleet.on("spark-2", "stat", "-c", "%i", f"/{MODELS}/flip/a.safetensors") == kept
-    weights(fleet, "verify", "org/flip", "spark-[1:2]")
+    weights(fleet, "verify", "org/flip", "spark-1,spark-2")
     assert here(fleet, "spark-1", "flip") == here(fleet, "spark-2", "flip") == wanted
+
+
+def test_a_download_goes_on_without_its_controller(fleet: Nodes, hub: Hub, tmp_path: Path) -> None:
+    wanted = hub.model("alone", {"m.safetensors": 40 * MIB})
+    hub.misbehave({"m.safetensors": ["stall", "stall"]})
+    run = Started(fleet, tmp_path / "log", "weights", "pull", "org/alone", "spark-1", "-e", f"hub_url={URL}")
+    eventually(lambda: "m.safetensors" in str(hub.served()) or '"Fetch the weights"' in run.said, 60)
+    run.kill()
+    no_executor_stays(fleet, "spark-1")
+    hub.misbehave({})
+    joined = weights(fleet, "pull", "org/alone", "spark-1")
+    assert [task["state"] for task in joined.tasks("spark-1") if task["module"] == "weights_pull"] in (["changed"], [])
+    assert here(fleet, "spark-1", "alone") == wanted
+    assert leftovers(fleet, "spark-1") == ""
 
 
 def test_killed_at_random_moments(fleet: Nodes, hub: Hub, tmp_path: Path) -> None:
@@ -268,7 +212,7 @@ def test_killed_at_random_moments(fleet: Nodes, hub: Hub, tmp_path: Path) -> Non
     chance = random.Random(seed)
     print(f"SPARKOPS_TEST_SEED={seed}")
     wanted = hub.model("kill", {f"{name}.safetensors": 48 * MIB for name in "abc"})
-    nodes, pattern = NAMES[:4], "spark-[1:4]"
+    nodes, pattern = NAMES[:4], ",".join(NAMES[:4])
     for number in range(20):
         if number % 5 == 0:
             for node in nodes:

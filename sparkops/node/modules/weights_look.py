@@ -27,7 +27,10 @@ def apply(args: Args, node: Node) -> Outcome:
     """
     from sparkops.node import weights
 
-    looked = weights.look(os.path.abspath(args.path), node)
+    path = os.path.abspath(args.path)
+    looked = weights.look(path, node)
+    if looked["present"] and not node.check:
+        weights.forget_job(path, node)
     return Outcome.ok(weights.said(looked), fabric=args.fabric_address, management=management(), **looked)
 
 

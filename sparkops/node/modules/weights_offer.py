@@ -38,7 +38,7 @@ def apply(args: Args, node: Node) -> Outcome:
     path = os.path.realpath(args.path)
     offer = offers.Offer(path, node)
     if node.check:
-        return Outcome.ok("")
+        return Outcome.ok("", address=args.address, port=0, source="", files={})
     if args.state == "absent":
         offer.end()
         return Outcome.ok("")

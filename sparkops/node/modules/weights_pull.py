@@ -44,7 +44,7 @@ def apply(args: Args, node: Node) -> Outcome:
 
     path = os.path.abspath(args.path)
     if node.check:
-        return Outcome.changed(f"{args.repo} would be fetched", path=path, present=True, check=True)
+        return Outcome.changed(f"{args.repo} would be fetched", path=path)
     pace = weights.Pace(weights.staging(path))
 
     def work(job: Node) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def apply(args: Args, node: Node) -> Outcome:
     wanted = dict(zip(map(weights.plain_name, args.names), args.files))
     total = sum(file.size for file in args.files)
     if node.check:
-        return Outcome.changed(f"{total / 1e9:.1f} GB would be brought", path=path, present=True)
+        return Outcome.changed(f"{total / 1e9:.1f} GB would be brought", path=path)
     record = weights.Record.of(node.state_dir, path)
     good = []
     if record is not None and os.path.isdir(path):

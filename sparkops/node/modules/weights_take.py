@@ -42,7 +42,7 @@ def apply(args: Args, node: Node) -> Outcome:
     path = os.path.abspath(args.path)
     total = sum(one["size"] for one in args.files.values())
     if node.check:
-        return Outcome.changed(f"{total / 1e9:.1f} GB would be copied", path=path, present=True, check=True)
+        return Outcome.changed(f"it would be copied from {args.address}", path=path)
     for name in args.files:
         weights.plain_name(name)
     pace = weights.Pace(weights.staging(path))
