@@ -59,6 +59,7 @@ class Hub:
             HF_HUB_DISABLE_PROGRESS_BARS="1",
             HF_HUB_DISABLE_TELEMETRY="1",
             HF_HUB_DISABLE_UPDATE_CHECK="1",
+            HF_XET_CHUNK_CACHE_SIZE_BYTES="0",
             NO_COLOR="1",
             # Proxies and certificates as this node has them.
             **{k: v for k, v in os.environ.items() if k.lower().endswith("_proxy") or k.startswith("SSL_CERT")},
@@ -90,6 +91,7 @@ class Hub:
         """Bring files of a commit into `folder`, whatever it takes. Raises Failure."""
         import time
 
+        from sparkops.node.incoming import note
         from sparkops.node.weights import SCRATCH, size_of
 
         idle, pause = 0, 1.0
@@ -100,7 +102,7 @@ class Hub:
             failure = self._once(commit, names, folder, scratch)
             if not failure:
                 return
-            print(f"the client ended: {failure}", flush=True)
+            note(f"the client ended: {failure}")
             idle = 0 if size_of(folder) > before else idle + 1
             if idle >= ATTEMPTS or any(f"error '{status} " in failure for status in FINAL):
                 raise Failure(f"{self.endpoint} does not give {self.repo}: {failure}")
@@ -113,7 +115,7 @@ class Hub:
         import time
 
         from sparkops.node.process import end
-        from sparkops.node.weights import size_of
+        from sparkops.node.weights import moved
 
         argv = [f"{self.client}/bin/hf", "download", self.repo, *names, "--revision", commit, "--local-dir", folder]
         log = os.path.join(scratch, "log")
@@ -130,7 +132,7 @@ class Hub:
             seen, since = -1, time.monotonic()
             while client.poll() is None:
                 time.sleep(POLL)
-                now = size_of(folder)
+                now = moved(folder)
                 if now != seen:
                     seen, since = now, time.monotonic()
                 elif time.monotonic() - since > self.stall:
@@ -160,7 +162,8 @@ def last_line(text: str) -> str:
     """The last line that names an error; else the last one at all."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     told = [line for line in lines if line.partition(":")[0].endswith("Error")] or lines[-1:]
-    return told[-1][:500].replace("Error: ", "", 1) if told else ""
+    said = told[-1][:500] if told else ""
+    return said[len("Error: ") :] if said.startswith("Error: ") else said
 
 
 def blob_id(path: str) -> str:

@@ -25,12 +25,12 @@ def apply(args: Args, node: Node) -> Outcome:
     """Result: path, present, problems (by file), files, bytes, source, staged (bytes of an unfinished transfer),
     fabric, management (addresses).
     """
-    from sparkops.node import weights
+    from sparkops.node import incoming, weights
 
     path = os.path.abspath(args.path)
     looked = weights.look(path, node)
     if looked["present"] and not node.check:
-        weights.forget_job(path, node)
+        incoming.forget_job(path, node)
     return Outcome.ok(weights.said(looked), fabric=args.fabric_address, management=management(), **looked)
 
 

@@ -25,7 +25,7 @@ class Args(Arguments):
 
 def apply(args: Args, node: Node) -> Outcome:
     """Result: removed, kept (why, by path), freed (bytes)."""
-    from sparkops.node import weights, weights_there
+    from sparkops.node import incoming, weights, weights_there
     from sparkops.node.jobs import Job
 
     removed, kept, freed = [], {}, 0
@@ -43,8 +43,8 @@ def apply(args: Args, node: Node) -> Outcome:
             removed.append(path)
             freed += one["bytes"] + one["staged"]
             if not node.check:
-                weights.remove(path)
-                weights.remove(weights.staging(path))
+                incoming.remove(path)
+                incoming.remove(weights.staging(path))
                 record = weights.Record.of(node.state_dir, path)
                 if record:
                     record.forget(node.state_dir)

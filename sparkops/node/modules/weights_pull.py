@@ -40,12 +40,15 @@ class Args(Arguments):
 
 def apply(args: Args, node: Node) -> Outcome:
     """Result: as of weights_look, and commit."""
-    from sparkops.node import weights
+    from sparkops.node import incoming, weights
 
     path = os.path.abspath(args.path)
+    looked = weights.look(path, node)
+    if looked["present"]:
+        return Outcome.ok("here", **looked)
     if node.check:
         return Outcome.changed(f"{args.repo} would be fetched", path=path)
-    pace = weights.Pace(weights.staging(path))
+    pace = incoming.Pace(weights.staging(path))
 
     def work(job: Node) -> dict[str, Any]:
         return pull(args, path, job)
@@ -58,7 +61,7 @@ def apply(args: Args, node: Node) -> Outcome:
             return
         pace.tell(seen, sum(one["size"] for one in pinned["files"].values()))
 
-    while not weights.fetched(path, node, work, watch):
+    while not incoming.fetched(path, node, work, watch):
         record = weights.Record.of(node.state_dir, path)
         if record and not weights.problems(record, node):
             break
@@ -70,21 +73,21 @@ def apply(args: Args, node: Node) -> Outcome:
 
 def pull(args: Args, path: str, node: Node) -> dict[str, Any]:
     """The detached part. Raises Failure."""
-    from sparkops.node import files, weights
+    from sparkops.node import files, incoming, weights
     from sparkops.node.hubclient import Hub
 
     hub = Hub(args.client, args.endpoint, args.token, args.repo, args.stall)
     record = weights.Record.of(node.state_dir, path)
     bad = weights.problems(record, node) if record and os.path.isdir(path) else {}
     good = [name for name in record.files if name not in bad] if record and os.path.isdir(path) else []
-    folder = weights.prepare(path, good)
+    folder = incoming.prepare(path, good)
     pinned = pin(args, hub, record, folder, node)
     wanted: dict[str, dict[str, Any]] = pinned["files"]
     kept = keep_adopted(path, folder, wanted) if record is None else good
     trusted = {name: record.files[name]["sha256"] for name in good if name in wanted} if record else {}
     sums = {name: found for name, found in trusted.items() if wanted[name]["sha256"] in (None, found)}
     missing = [name for name in wanted if name not in sums]
-    weights.check_space(folder, sum(wanted[name]["size"] for name in missing) - staged(folder, missing, kept))
+    incoming.check_space(folder, sum(wanted[name]["size"] for name in missing) - staged(folder, missing, kept))
     for tries in (1, 2):
         absent = [name for name in missing if not os.path.isfile(os.path.join(folder, name))]
         if absent:
@@ -94,9 +97,9 @@ def pull(args: Args, path: str, node: Node) -> dict[str, Any]:
         if not wrong:
             break
         for name in wrong:
-            print(f"{name} came with other bytes than the hub lists", flush=True)
+            incoming.note(f"{name} came with other bytes than the hub lists")
             files.discard(os.path.join(folder, name))
-        weights.tidy(folder, {*wanted, PIN} - set(wrong))
+        incoming.tidy(folder, {*wanted, PIN} - set(wrong))
         if tries == 2:
             raise Failure(
                 f"{wrong[0]} of {args.repo} came twice with other bytes than {hub.endpoint} lists for commit "
@@ -104,7 +107,7 @@ def pull(args: Args, path: str, node: Node) -> dict[str, Any]:
                 files=wrong,
             )
     source = f"hf:{args.repo}@{pinned['commit']}"
-    weights.settle(path, list(wanted), {**sums, **found}, source, node)
+    incoming.settle(path, list(wanted), {**sums, **found}, source, node)
     return {"commit": pinned["commit"]}
 
 
@@ -138,7 +141,7 @@ def pin(args: Args, hub: Any, record: Any, folder: str, node: Node) -> dict[str,
 
 def keep_adopted(path: str, folder: str, wanted: dict[str, dict[str, Any]]) -> list[str]:
     """Link what somebody has brought here before into the staging folder, where size says that it may be whole."""
-    from sparkops.node import files, weights
+    from sparkops.node import files, incoming
 
     kept = []
     for name, one in wanted.items():
@@ -146,7 +149,7 @@ def keep_adopted(path: str, folder: str, wanted: dict[str, dict[str, Any]]) -> l
         found = files.regular(there)
         if found and found.st_size == one["size"] and not os.path.exists(os.path.join(folder, name)):
             kept.append(name)
-    weights.prepare(path, kept)
+    incoming.prepare(path, kept)
     return kept
 
 

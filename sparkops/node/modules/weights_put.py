@@ -26,7 +26,7 @@ class Args(Arguments):
 
 def apply(args: Args, node: Node) -> Outcome:
     """Result: as of weights_look."""
-    from sparkops.node import files, weights
+    from sparkops.node import files, incoming, weights
 
     path = os.path.abspath(args.path)
     if len(args.names) != len(args.files):
@@ -42,15 +42,15 @@ def apply(args: Args, node: Node) -> Outcome:
         good = [
             n for n, one in record.files.items() if n in wanted and n not in bad and one["sha256"] == wanted[n].digest
         ]
-    folder = weights.prepare(path, good)
+    folder = incoming.prepare(path, good)
     missing = [name for name in wanted if not came(os.path.join(folder, name), wanted[name], name in good)]
-    weights.check_space(folder, sum(wanted[name].size for name in missing))
+    incoming.check_space(folder, sum(wanted[name].size for name in missing))
     for name in missing:
         full = os.path.join(folder, name)
         os.makedirs(os.path.dirname(full), exist_ok=True)
         files.write_pieces(full, wanted[name].read(node), 0o644, digest=wanted[name].digest)
     sums = {name: file.digest for name, file in wanted.items()}
-    weights.settle(path, list(wanted), sums, args.source, node)
+    incoming.settle(path, list(wanted), sums, args.source, node)
     return Outcome.changed(f"{total / 1e9:.1f} GB, {len(missing)} files sent", **weights.look(path, node))
 
 

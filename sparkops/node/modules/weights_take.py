@@ -37,16 +37,19 @@ class Args(Arguments):
 
 def apply(args: Args, node: Node) -> Outcome:
     """Result: as of weights_look."""
-    from sparkops.node import weights
+    from sparkops.node import incoming, weights
 
     path = os.path.abspath(args.path)
     total = sum(one["size"] for one in args.files.values())
+    looked = weights.look(path, node)
+    if looked["present"]:
+        return Outcome.ok("here", **looked)
     if node.check:
         return Outcome.changed(f"it would be copied from {args.address}", path=path)
     for name in args.files:
         weights.plain_name(name)
-    pace = weights.Pace(weights.staging(path))
-    while not weights.fetched(path, node, lambda job: take(args, path, job), lambda seen: pace.tell(seen, total)):
+    pace = incoming.Pace(weights.staging(path))
+    while not incoming.fetched(path, node, lambda job: take(args, path, job), lambda seen: pace.tell(seen, total)):
         record = weights.Record.of(node.state_dir, path)
         if record and not weights.problems(record, node):
             break
@@ -58,7 +61,7 @@ def apply(args: Args, node: Node) -> Outcome:
 
 def take(args: Args, path: str, node: Node) -> dict[str, Any]:
     """The detached part, so that a copy's progress can be watched; it ends with the offer. Raises Failure."""
-    from sparkops.node import files, weights
+    from sparkops.node import files, incoming, weights
 
     record = weights.Record.of(node.state_dir, path)
     there = record is not None and os.path.isdir(path)
@@ -68,12 +71,12 @@ def take(args: Args, path: str, node: Node) -> dict[str, Any]:
         for name, one in (record.files.items() if record and there else ())
         if name not in bad and args.files.get(name, {}).get("sha256") == one["sha256"]
     }
-    folder = weights.prepare(path, good)
+    folder = incoming.prepare(path, good)
     missing = [name for name in args.files if name not in good]
     for name in missing:
         drop_longer(os.path.join(folder, name), args.files[name]["size"])
     come = sum(os.path.getsize(full) for name in missing if os.path.isfile(full := os.path.join(folder, name)))
-    weights.check_space(folder, sum(args.files[name]["size"] for name in missing) - come)
+    incoming.check_space(folder, sum(args.files[name]["size"] for name in missing) - come)
     for tries in (1, 2):
         copy(args, missing, folder, node)
         sums = weights.digests(folder, missing)
@@ -81,7 +84,7 @@ def take(args: Args, path: str, node: Node) -> dict[str, Any]:
         if not wrong:
             break
         for name in wrong:
-            print(f"{name} came with other bytes than it must have", flush=True)
+            incoming.note(f"{name} came with other bytes than it must have")
             files.discard(os.path.join(folder, name))
         if tries == 2:
             raise Failure(
@@ -90,7 +93,7 @@ def take(args: Args, path: str, node: Node) -> dict[str, Any]:
                 files=wrong,
             )
     known = {name: args.files[name]["sha256"] for name in args.files}
-    weights.settle(path, list(args.files), known, args.source, node)
+    incoming.settle(path, list(args.files), known, args.source, node)
     return {}
 
 
