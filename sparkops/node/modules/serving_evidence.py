@@ -85,7 +85,7 @@ def apply(args: Args, node: Node) -> Outcome:
         "driver": driver(node),
         "clock": clock(node),
         "reboot_required": os.path.exists("/run/reboot-required"),
-        "checkpoint": checkpoint(words[words.index("serve", node.state_dir) + 1]) if "serve" in words[:-1] else None,
+        "checkpoint": checkpoint(words[words.index("serve") + 1], node.state_dir) if "serve" in words[:-1] else None,
         "http": asked(url, env, args, node),
     }
     found = hide(found, secret(env))
@@ -264,7 +264,7 @@ def listed(index: str) -> list[str]:
 
 
 def revision(path: str, state_dir: str) -> str | None:
-    """The commit that sparkops or `hf download` (--local-dir) has noted, or that names a snapshot of the hub's cache."""
+    """The commit that sparkops or `hf download --local-dir` has noted, or that names a snapshot of the hub's cache."""
     from sparkops.node.weights import Record
 
     record = Record.of(state_dir, path)
