@@ -34,7 +34,7 @@ ATTEMPTS = 5
 LONGEST_PAUSE = 30.0
 POLL = 0.25
 # What a server says that will say the same a moment later.
-FINAL = {401, 403, 404, 410}
+FINAL = {401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 410: "Gone"}
 # Files that no engine reads beside safetensors: other forms of the same weights.
 OTHER_FORMS = (".bin", ".pt", ".pth", ".gguf", ".h5", ".msgpack", ".onnx", ".ckpt")
 
@@ -104,7 +104,7 @@ class Hub:
                 return
             note(f"the client ended: {failure}")
             idle = 0 if size_of(folder) > before else idle + 1
-            if idle >= ATTEMPTS or any(f"error '{status} " in failure for status in FINAL):
+            if idle >= ATTEMPTS or any(f"{status} {word}" in failure for status, word in FINAL.items()):
                 raise Failure(f"{self.endpoint} does not give {self.repo}: {failure}")
             time.sleep(pause if idle else 0.2)
             pause = min(2 * pause, LONGEST_PAUSE)

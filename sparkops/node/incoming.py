@@ -129,13 +129,14 @@ def note(line: str) -> None:
     os.write(1, f"{line}\n".encode("utf-8", "replace"))
 
 
-def forget_job(path: str, node: Node) -> None:
-    """Take away what a job has left that ended after its controller had gone."""
+def forget_jobs(path: str, node: Node) -> None:
+    """Take away what jobs and offers have left that ended, or were killed, after their controller had gone."""
     from sparkops.node.jobs import Job
+    from sparkops.node.offers import Offer
 
-    job = Job(node.state_dir, weights.job_key(path))
-    if job.result() is not None and not job.running():
-        job.clear()
+    for job in (Job(node.state_dir, weights.job_key(path)), Offer(path, node).job):
+        if not job.running():
+            job.clear()
 
 
 class Pace:

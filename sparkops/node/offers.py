@@ -126,7 +126,7 @@ def serve(rsync: str, path: str, folder: str, address: str, to: str, secret: str
         said = {"error": error.strerror or str(error)}
     secrets = os.path.join(folder, "secrets")
     files.write(secrets, f"{USER}:{secret}\n".encode(), 0o600)
-    files.write(os.path.join(folder, "rsyncd.conf"), config(path, secrets, to).encode(), 0o600)
+    files.write(os.path.join(folder, "rsyncd.conf"), config(os.path.realpath(path), secrets, to).encode(), 0o600)
     files.write(os.path.join(folder, "offer.json"), json.dumps(said).encode(), 0o600)
     if "error" in said:
         return

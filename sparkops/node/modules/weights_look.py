@@ -30,7 +30,7 @@ def apply(args: Args, node: Node) -> Outcome:
     path = os.path.abspath(args.path)
     looked = weights.look(path, node)
     if looked["present"] and not node.check:
-        incoming.forget_job(path, node)
+        incoming.forget_jobs(path, node)
     return Outcome.ok(weights.said(looked), fabric=args.fabric_address, management=management(), **looked)
 
 

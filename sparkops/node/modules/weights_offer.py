@@ -35,7 +35,7 @@ def apply(args: Args, node: Node) -> Outcome:
     """Result: address, port, source, files (their sizes and hashes)."""
     from sparkops.node import offers, weights
 
-    path = os.path.realpath(args.path)
+    path = os.path.abspath(args.path)
     offer = offers.Offer(path, node)
     if node.check:
         return Outcome.ok("", address=args.address, port=0, source="", files={})
@@ -44,7 +44,7 @@ def apply(args: Args, node: Node) -> Outcome:
         return Outcome.ok("")
     if not args.address or not args.to or not args.secret:
         raise Failure("an offer needs address, to and secret")
-    record = weights.adopt(os.path.abspath(args.path), node)
+    record = weights.adopt(path, node)
     # Neither the node nor the world is another than before: the offer goes with the connection.
     port = offer.begin(args.address, args.to, args.secret)
     return Outcome.ok("", address=args.address, port=port, source=record.source, files=record.wanted())
