@@ -92,7 +92,7 @@ class Hub:
         import time
 
         from sparkops.node.incoming import note
-        from sparkops.node.weights import SCRATCH, size_of
+        from sparkops.node.weights_record import SCRATCH, size_of
 
         idle, pause = 0, 1.0
         scratch = os.path.join(folder, SCRATCH)
@@ -115,7 +115,7 @@ class Hub:
         import time
 
         from sparkops.node.process import end
-        from sparkops.node.weights import moved
+        from sparkops.node.weights_record import moved
 
         argv = [f"{self.client}/bin/hf", "download", self.repo, *names, "--revision", commit, "--local-dir", folder]
         log = os.path.join(scratch, "log")

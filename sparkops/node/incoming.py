@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from sparkops.node import files, weights
+from sparkops.node import files
+from sparkops.node import weights_record as weights
 from sparkops.node.api import Failure
 
 TYPE_CHECKING = False

@@ -43,7 +43,7 @@ class Offer:
     """The one offer of a checkpoint on this node."""
 
     def __init__(self, path: str, node: Node) -> None:
-        from sparkops.node import weights
+        from sparkops.node import weights_record as weights
         from sparkops.node.jobs import Job
 
         self.path = path

@@ -42,7 +42,7 @@ def there(models_dir: str, home: str, node: Node) -> list[dict[str, Any]]:
     problems, staged (bytes of an unfinished transfer), made (by sparkops), recorded, content (a short hash over all of
     its files' hashes: equal on nodes that hold the same), used (releases).
     """
-    from sparkops.node import weights
+    from sparkops.node import weights_record as weights
 
     commands = users(home)
     records = {record.path: record for record in weights.records(node.state_dir)}

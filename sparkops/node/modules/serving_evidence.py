@@ -265,7 +265,7 @@ def listed(index: str) -> list[str]:
 
 def revision(path: str, state_dir: str) -> str | None:
     """The commit that sparkops or `hf download --local-dir` has noted, or that names a snapshot of the hub's cache."""
-    from sparkops.node.weights import Record
+    from sparkops.node.weights_record import Record
 
     record = Record.of(state_dir, path)
     if record is not None and "@" in record.source:

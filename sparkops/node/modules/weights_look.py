@@ -25,7 +25,8 @@ def apply(args: Args, node: Node) -> Outcome:
     """Result: path, present, problems (by file), files, bytes, source, staged (bytes of an unfinished transfer),
     fabric, management (addresses).
     """
-    from sparkops.node import incoming, weights
+    from sparkops.node import incoming
+    from sparkops.node import weights_record as weights
 
     path = os.path.abspath(args.path)
     looked = weights.look(path, node)

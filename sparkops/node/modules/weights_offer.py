@@ -33,7 +33,8 @@ class Args(Arguments):
 
 def apply(args: Args, node: Node) -> Outcome:
     """Result: address, port, source, files (their sizes and hashes)."""
-    from sparkops.node import offers, weights
+    from sparkops.node import offers
+    from sparkops.node import weights_record as weights
 
     path = os.path.abspath(args.path)
     offer = offers.Offer(path, node)

@@ -25,7 +25,8 @@ class Args(Arguments):
 
 def apply(args: Args, node: Node) -> Outcome:
     """Result: removed, kept (why, by path), freed (bytes)."""
-    from sparkops.node import incoming, weights, weights_there
+    from sparkops.node import incoming, weights_there
+    from sparkops.node import weights_record as weights
     from sparkops.node.jobs import Job
 
     removed, kept, freed = [], {}, 0

@@ -40,7 +40,8 @@ class Args(Arguments):
 
 def apply(args: Args, node: Node) -> Outcome:
     """Result: as of weights_look, and commit."""
-    from sparkops.node import incoming, weights
+    from sparkops.node import incoming
+    from sparkops.node import weights_record as weights
 
     path = os.path.abspath(args.path)
     looked = weights.look(path, node)
@@ -73,7 +74,8 @@ def apply(args: Args, node: Node) -> Outcome:
 
 def pull(args: Args, path: str, node: Node) -> dict[str, Any]:
     """The detached part. Raises Failure."""
-    from sparkops.node import files, incoming, weights
+    from sparkops.node import files, incoming
+    from sparkops.node import weights_record as weights
     from sparkops.node.hubclient import Hub
 
     hub = Hub(args.client, args.endpoint, args.token, args.repo, args.stall)
@@ -113,7 +115,8 @@ def pull(args: Args, path: str, node: Node) -> dict[str, Any]:
 
 def pin(args: Args, hub: Any, record: Any, folder: str, node: Node) -> dict[str, Any]:
     """What is to come: of the commit that an unfinished download was of, or that the checkpoint is of."""
-    from sparkops.node import files, weights
+    from sparkops.node import files
+    from sparkops.node import weights_record as weights
 
     asked = {"repo": args.repo, "revision": args.revision, "endpoint": hub.endpoint}
     try:
@@ -155,7 +158,7 @@ def keep_adopted(path: str, folder: str, wanted: dict[str, dict[str, Any]]) -> l
 
 def staged(folder: str, missing: list[str], kept: list[str]) -> int:
     """The bytes of an unfinished download, and of what need not come."""
-    from sparkops.node.weights import size_of
+    from sparkops.node.weights_record import size_of
 
     whole = sum(
         os.path.getsize(os.path.join(folder, one))

@@ -26,7 +26,8 @@ class Args(Arguments):
 
 def apply(args: Args, node: Node) -> Outcome:
     """Result: as of weights_look."""
-    from sparkops.node import files, incoming, weights
+    from sparkops.node import files, incoming
+    from sparkops.node import weights_record as weights
 
     path = os.path.abspath(args.path)
     if len(args.names) != len(args.files):

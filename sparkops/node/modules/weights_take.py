@@ -37,7 +37,8 @@ class Args(Arguments):
 
 def apply(args: Args, node: Node) -> Outcome:
     """Result: as of weights_look."""
-    from sparkops.node import incoming, weights
+    from sparkops.node import incoming
+    from sparkops.node import weights_record as weights
 
     path = os.path.abspath(args.path)
     total = sum(one["size"] for one in args.files.values())
@@ -61,7 +62,8 @@ def apply(args: Args, node: Node) -> Outcome:
 
 def take(args: Args, path: str, node: Node) -> dict[str, Any]:
     """The detached part, so that a copy's progress can be watched; it ends with the offer. Raises Failure."""
-    from sparkops.node import files, incoming, weights
+    from sparkops.node import files, incoming
+    from sparkops.node import weights_record as weights
 
     record = weights.Record.of(node.state_dir, path)
     there = record is not None and os.path.isdir(path)

@@ -21,7 +21,8 @@ class Args(Arguments):
 
 def apply(args: Args, node: Node) -> Outcome:
     """Result: path, files, bytes, content (a short hash over all); of a Failure also problems, by file."""
-    from sparkops.node import weights, weights_there
+    from sparkops.node import weights_record as weights
+    from sparkops.node import weights_there
 
     path = os.path.abspath(args.path)
     record = weights.Record.of(node.state_dir, path)

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from sparkops.node import incoming, offers, weights
+from sparkops.node import incoming, offers
+from sparkops.node import weights_record as weights
 from sparkops.node.api import Failure, Source
 from sparkops.node.hubclient import blob_id, last_line, needed
 from sparkops.node.modules import weights_pull
