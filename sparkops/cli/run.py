@@ -33,6 +33,7 @@ from sparkops.project.data import shipped
 from sparkops.project.settings import Project
 from sparkops.recipes.load import Catalogue
 from sparkops.reporters import choose
+from sparkops.runner.batch import Budget
 from sparkops.runner.foresight import SETUP
 from sparkops.runner.options import FORKS, Options
 from sparkops.runner.run import Run, Target
@@ -95,11 +96,21 @@ def look(place: Workplace, how: Changing, wanted: Sequence[str]) -> int:
     return 0
 
 
-def run(place: Workplace, pattern: str | None, how: Changing, values: Mapping[str, Any], step: bool = False) -> int:
-    """Run the workplace's playbook and give the exit code. `values` are variables that only -e beats."""
+def run(
+    place: Workplace,
+    pattern: str | None,
+    how: Changing,
+    values: Mapping[str, Any],
+    step: bool = False,
+    through: Callable[[Emit], Emit] = lambda emit: emit,
+    budget: Budget | None = None,
+) -> int:
+    """Run the workplace's playbook and give the exit code. `values` are variables that only -e beats; `through` may
+    add to the events on their way to the reporter.
+    """
     given = place.given
     with choose(json=given.as_json, stream=sys.stdout, verbosity=given.verbose, diff=how.diff) as reporter:
-        prepared = prepare(place, pattern, how, values, reporter, step)
+        prepared = prepare(place, pattern, how, values, through(reporter), step, budget=budget)
         prepared.check()
         code = prepared.execute()
     if how.exit_code and code == 0:
@@ -115,6 +126,7 @@ def prepare(
     emit: Emit,
     step: bool = False,
     lease: bool = True,
+    budget: Budget | None = None,
 ) -> Run:
     """A run of the workplace's playbook, not checked and not begun. Raises InputError."""
     assert place.playbook is not None
@@ -134,6 +146,7 @@ def prepare(
         start_at=how.start_at_task,
         step=step,
         lease=lease,
+        budget=budget,
     )
     project = place.project
     files = Files(project.folders, lambda name: msgspec.to_builtins(place.catalogue.patch(name)))

@@ -153,9 +153,10 @@ def transfer() -> dict[str, str]:
 
 def on_hub(source: str, revision: str | None = None) -> dict[str, str]:
     """The repository and revision that a source names, "" where it is on no hub. Raises InputError."""
-    from sparkops.checkpoint.sources import HUB, Repository
+    from sparkops.checkpoint.sources import Repository
+    from sparkops.node.hub import PREFIX
 
-    if not source.startswith(HUB):
+    if not source.startswith(PREFIX):
         return {"weights_repo": "", "weights_revision": ""}
     found = Repository.of(source)
     return {"weights_repo": found.name, "weights_revision": revision or found.revision}
@@ -163,14 +164,14 @@ def on_hub(source: str, revision: str | None = None) -> dict[str, str]:
 
 def _named(place: Workplace, model: str) -> dict[str, Any]:
     """MODEL's folder in models_dir, and where on a hub it is."""
-    from sparkops.checkpoint.sources import HUB
+    from sparkops.node.hub import PREFIX
 
     if model in place.catalogue.names("recipes"):
         recipe = place.catalogue.recipe(model)
         return {"weights_folder": recipe.directory, **on_hub(recipe.model_source or "", recipe.model_revision)}
     if "/" not in model:
         return {"weights_folder": _folder(model), **on_hub("")}
-    found = on_hub(HUB + model.removeprefix(HUB))
+    found = on_hub(PREFIX + model.removeprefix(PREFIX))
     return {"weights_folder": found["weights_repo"].rpartition("/")[2], **found}
 
 

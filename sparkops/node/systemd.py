@@ -14,8 +14,8 @@ KINDS = (".service", ".socket", ".timer", ".target", ".path", ".mount", ".slice"
 # systemd.unit(5): what a unit's name may hold. No slash, so a name is no path.
 LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:_.@\\-")
 PROPERTIES = (
-    *("LoadState", "ActiveState", "SubState", "UnitFileState", "NeedDaemonReload", "FragmentPath", "Type", "Result"),
-    *("NRestarts", "MainPID", "ExecMainStartTimestampMonotonic", "ActiveEnterTimestampMonotonic"),
+    *("LoadState", "ActiveState", "SubState", "UnitFileState", "NeedDaemonReload", "FragmentPath", "DropInPaths"),
+    *("Type", "Result", "NRestarts", "MainPID", "ExecMainStartTimestampMonotonic", "ActiveEnterTimestampMonotonic"),
 )
 JOURNAL_LINES = 20
 # How long journald may take, in seconds, to file what a unit that has just ended said last.

@@ -117,6 +117,13 @@ def _cause(lines: list[str], recipe: dict[str, Any] | None = None) -> str:
     return cause_of(map(str, lines), recipe)
 
 
+def _kv_cache_tokens(config: dict[str, Any] | None, recipe: dict[str, Any]) -> int | None:
+    """What a checkpoint's config.json and a recipe make of the KV cache; not one of Ansible's filters."""
+    from sparkops.checkpoint.recipe import kv_cache_tokens
+
+    return kv_cache_tokens(config, recipe)
+
+
 def _environment_value(value: Any) -> str:
     """A value as systemd's EnvironmentFile has it; not one of Ansible's filters."""
     from sparkops.serving.command import environment_value
@@ -140,6 +147,7 @@ def _weights_copies(nodes: dict[str, Any]) -> dict[str, Any]:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "environment_value": _environment_value,
+    "kv_cache_tokens": _kv_cache_tokens,
     "serving_failure": _cause,
     "weights_copies": _weights_copies,
     "weights_fetcher": _weights_fetcher,

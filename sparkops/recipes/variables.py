@@ -11,6 +11,7 @@ import msgspec
 
 from sparkops.recipes.identity import engine_id
 from sparkops.recipes.load import Catalogue
+from sparkops.recipes.locking import pins
 from sparkops.recipes.schema import Recipe
 
 
@@ -33,6 +34,7 @@ def engine_variables(catalogue: Catalogue, name: str, patches: Iterable[str]) ->
         "name": engine.id,
         "python": f"python{engine.python}" if engine.python else "python3",
         "expect_cuda": engine.expect_cuda,
+        "disk_gb": engine.disk_gb,
         "probe": engine.probe,
         "patches": named,
         "by_architecture": {
@@ -40,6 +42,19 @@ def engine_variables(catalogue: Catalogue, name: str, patches: Iterable[str]) ->
             for machine, lock in engine.locks.items()
         },
     }
+
+
+def engine_locks(engine: dict[str, Any]) -> dict[str, Any]:
+    """Of `engine_variables`, what a node is compared with, by architecture: `id`, the lock's sha256, its packages."""
+    return {
+        machine: {"id": built["id"], "lock": sha256(raw).hexdigest(), "packages": _pinned(raw.decode())}
+        for machine, built in engine["by_architecture"].items()
+        for raw in [Path(built["lock"]).read_bytes()]
+    }
+
+
+def _pinned(lock: str) -> list[str]:
+    return [f"{name}=={version}" for name, version in pins(lock).items()]
 
 
 def engines_for(catalogue: Catalogue, recipes: Iterable[Recipe]) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ import time
 import zlib
 from contextlib import contextmanager
 
+from ..model_executor.models.interfaces import has_defect
 from . import tokens
 
 TYPE_CHECKING = False
@@ -98,7 +99,7 @@ class Answer:
                 return
             self._engine.count_token(index)
             self.completion_tokens += 1
-            yield tokens.word(self._seed, index)
+            yield tokens.GARBAGE if has_defect("garbage") else tokens.word(self._seed, index)
         self.finish_reason = self._full
 
     def _cut(self, due: float) -> bool:
