@@ -35,6 +35,7 @@ from sparkops.reporters import choose
 from sparkops.runner.foresight import SETUP
 from sparkops.runner.options import FORKS, Options
 from sparkops.runner.run import Run, Target
+from sparkops.transport import lean
 from sparkops.transport.address import Address
 from sparkops.transport.session import Session
 
@@ -201,6 +202,7 @@ def connector(plays: Sequence[Play]) -> Callable[[Address], Session]:
             from sparkops.transport.local import LocalChannel
 
             return Session(LocalChannel(address.python), preamble, address.name)
+        lean.load()
         from sparkops.transport.ssh import connect as over_ssh
 
         return Session(over_ssh(address), preamble, address.name)

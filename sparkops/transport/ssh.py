@@ -1,4 +1,4 @@
-"""A channel over SSH: fabric makes the connection (ssh_config, jump hosts, keys), the bytes are ours.
+"""A channel over SSH: paramiko makes the connection, fabric where jump hosts are to be passed; the bytes are ours.
 
 Host keys are always checked; a host without a recorded key is an error with its cure, as is one whose key changed.
 """
@@ -6,18 +6,19 @@ Host keys are always checked; a host without a recorded key is an error with its
 from __future__ import annotations
 
 import contextlib
+import functools
 import shlex
 import socket
+from collections.abc import Callable
 
 import paramiko
 import tenacity
-from fabric import Connection
 from paramiko.ssh_exception import NoValidConnectionsError
 
 from sparkops.errors import ConnectionLost, HostKeyError, HostUnreachable
 from sparkops.node import bundle
 from sparkops.transport.address import Address
-from sparkops.transport.connection import close, connection
+from sparkops.transport.direct import log_in, resolve
 from sparkops.transport.fingerprint import fingerprint
 
 ATTEMPTS = 3
@@ -27,12 +28,8 @@ STDERR_KEPT = 2000
 class SshChannel:
     """The executor's stdin, stdout and stderr on one connection."""
 
-    def __init__(self, found: Connection, python: str) -> None:
-        self._connection = found
-        transport = found.transport
-        # Behind a jump host it is a channel, which has no such option.
-        if isinstance(transport.sock, socket.socket):
-            transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def __init__(self, transport: paramiko.Transport, python: str, close: Callable[[], None]) -> None:
+        self._hang_up = close
         transport.set_keepalive(30)
         self._socket = transport.sock
         self._channel = transport.open_session()
@@ -66,7 +63,7 @@ class SshChannel:
         if isinstance(self._socket, socket.socket):
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
-        close(self._connection)
+        self._hang_up()
 
 
 def connect(address: Address) -> SshChannel:
@@ -105,10 +102,30 @@ def _reason(error: Exception) -> str:
 
 
 def _connect(address: Address) -> SshChannel:
+    login = resolve(address)
+    if login is None:
+        return _through_others(address)
+    client = log_in(address, login)
+    return _started(address, client.get_transport(), client.close)
+
+
+def _through_others(address: Address) -> SshChannel:
+    from sparkops.transport.connection import close, connection
+
     found = connection(address)
+    hang_up = functools.partial(close, found)
     try:
         found.open()
-        return SshChannel(found, address.python)
     except BaseException:
-        close(found)
+        hang_up()
+        raise
+    return _started(address, found.transport, hang_up)
+
+
+def _started(address: Address, transport: paramiko.Transport | None, hang_up: Callable[[], None]) -> SshChannel:
+    assert transport is not None
+    try:
+        return SshChannel(transport, address.python, hang_up)
+    except BaseException:
+        hang_up()
         raise
