@@ -11,7 +11,7 @@ from sparkops.node.frames import Closed, Link
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
-    from typing import Any
+    from typing import Any, SupportsBytes
 
 PROMPT = "[sparkops-password]"
 # How long sudo may take to ask or to start the program, and to end its last words, in seconds.
@@ -26,7 +26,7 @@ class Refused(Exception):
 class Children:
     """The executors of other users, started when first needed."""
 
-    def __init__(self, link: Link, preamble: bytes, password: str | None, state_dir: str, check: bool) -> None:
+    def __init__(self, link: Link, preamble: SupportsBytes, password: str | None, state_dir: str, check: bool) -> None:
         self._link = link
         self._preamble = preamble
         self._password = password
@@ -111,7 +111,7 @@ class Children:
         child = Link(process.stdout.fileno(), process.stdin.fileno())
         self._enter(process, child, user)
         try:
-            child.write(self._preamble)
+            child.write(bytes(self._preamble))
         except Closed:
             raise Refused("the executor of the other user has ended early") from None
         self._send(child, self._opening)

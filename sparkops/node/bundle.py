@@ -1,12 +1,11 @@
 """What goes over the wire to start an executor: the loader command and the bytes for its stdin.
 
-Used by the controller (sources from the package) and by the executor itself for a child of another user (the bytes
-it came in).
+boot.py says what they are. Runs on the controller, but for argv.
 """
 
 from __future__ import annotations
 
-from sparkops.node.boot import LOADER
+from sparkops.node.boot import LOADER, Modules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +14,15 @@ if TYPE_CHECKING:
 
 # What a loader that announces itself says first.
 HERE = b"."
+
+
+class Preamble(bytes):
+    """What the loader reads before the first frame, with the sources. head: without them; rest: what it then asks for
+    when it has no byte-code of them.
+    """
+
+    head: bytes
+    rest: bytes
 
 
 def argv(python: str, announce: bool = False) -> list[str]:
@@ -27,11 +35,9 @@ def argv(python: str, announce: bool = False) -> list[str]:
     return [python, "-I", "-S", "-c", f"exec({head + LOADER!r})"]
 
 
-def preamble(modules: Iterable[str]) -> bytes:
-    """What the loader reads from stdin before the first frame: the executor with the named modules.
-
-    Runs on the controller; an executor hands on the bytes that it came in.
-    """
+def preamble(modules: Iterable[str]) -> Preamble:
+    """What starts an executor with the named modules."""
+    import hashlib
     import json
     import os
     import zlib
@@ -44,9 +50,10 @@ def preamble(modules: Iterable[str]) -> bytes:
         with open(os.path.join(folder, name + ".py"), encoding="utf-8") as file:
             dotted = "sparkops.node." + name.replace("/", ".")
             sources[dotted[: -len(".__init__")] if dotted.endswith(".__init__") else dotted] = file.read()
-    return join(sources["sparkops.node.boot"].encode(), zlib.compress(json.dumps(sources).encode(), 6))
-
-
-def join(boot: bytes, packed: bytes) -> bytes:
-    """The two parts that the loader reads, each with its length in eight digits before it."""
-    return b"%08d%b%08d%b" % (len(boot), boot, len(packed), packed)
+    text = json.dumps(sources).encode()
+    boot, packed = sources["sparkops.node.boot"].encode(), zlib.compress(text, 6)
+    key = hashlib.sha256(text).hexdigest()
+    found = Preamble(bytes(Modules(boot, key, packed)))
+    found.head = b"%08d%b%b%012d" % (len(boot), boot, key.encode(), 0)
+    found.rest = b"%012d%b" % (len(packed), packed)
+    return found

@@ -84,6 +84,13 @@ class Link:
         self._parser = Parser()
         self._aside: list[tuple[dict[str, Any], bytes]] = []
 
+    def feed(self, data: bytes) -> None:
+        """Take in bytes that were read before now."""
+        import time
+
+        self._heard = time.monotonic()
+        self._parser.feed(data)
+
     def send(self, message: dict[str, Any], blob: bytes = b"") -> None:
         """Write one frame whole. Raises Closed."""
         self.write(pack(message, blob))
@@ -131,12 +138,9 @@ class Link:
 
     def fill(self) -> None:
         """Wait for bytes and take them in; an end sets `closed`."""
-        import time
-
         data = os.read(self.source, 262144)
         self.closed = not data
-        self._heard = time.monotonic()
-        self._parser.feed(data)
+        self.feed(data)
 
     def check(self) -> None:
         """Take in what has come, without waiting. Raises Closed when the peer has gone."""

@@ -7,6 +7,8 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from sparkops.errors import ConnectionLost
+from sparkops.node.boot import NEED
+from sparkops.node.bundle import Preamble
 from sparkops.node.frames import BadFrame, Parser, pack
 
 PIECE = 256 * 1024
@@ -36,7 +38,10 @@ class Session:
         self._parser = Parser()
         self._host = host
         # Goes out together with the first frames: their answer is the first thing that is waited for.
-        self._unsent = preamble
+        self._head = preamble.head if isinstance(preamble, Preamble) else preamble
+        # The executor's sources, for a node that has no byte-code of them; None once it has said something.
+        self._sources = preamble.rest if isinstance(preamble, Preamble) else None
+        self._unsent = b""
         self._writing = threading.Lock()
         self._begun = False
         # How often the controller stood still for this node: once for each window that it sent.
@@ -49,11 +54,18 @@ class Session:
     def flush(self) -> None:
         """Send what is queued. Raises ConnectionLost."""
         data, self._unsent = self._unsent, b""
+        if self._head:
+            size = b"" if self._sources is None else b"%012d" % len(data)
+            data, self._head = self._head + size + data, b""
+        self._write(data)
+        # A ping would come in between a node that asks for sources and these.
+        self._begun = self._sources is None
+
+    def _write(self, data: bytes) -> None:
         with self._writing:
             # paramiko's sendall is quadratic in the size of one buffer (FACTS §6).
             for start in range(0, len(data), PIECE):
                 self._channel.write(data[start : start + PIECE])
-            self._begun = True
 
     def ping(self) -> None:
         """Tell the node that the controller is there. From any thread; a connection that is gone is found elsewhere."""
@@ -78,7 +90,7 @@ class Session:
                     raise ConnectionLost(
                         f"the connection ended early{_quoted(self._channel.last_words())}", where=self._host
                     )
-                self._parser.feed(data)
+                self._parser.feed(data if self._sources is None else self._first(data))
         except BadFrame as bad:
             raise ConnectionLost(
                 f"something else than sparkops answered: {bad}",
@@ -86,6 +98,15 @@ class Session:
                 hint="does the login shell's start-up file print text? It must be silent when not interactive",
             ) from None
         return found[0]
+
+    def _first(self, data: bytes) -> bytes:
+        """What comes first: the node may ask for the sources."""
+        sources, self._sources = self._sources, None
+        if sources is not None and data[:1] == NEED:
+            self._write(sources)
+            data = data[1:]
+        self._begun = True
+        return data
 
     def close(self) -> None:
         """Say goodbye and hang up."""

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class Args(Arguments):
-    """regexp, search_string: the line to replace (the last that matches, with firstmatch the first), or with state
-    absent the lines to remove. line: what it becomes; added when nothing matches.
+    """regexp, search_string: the line to replace, or with state
+    absent the lines to remove; firstmatch: the first that matches, not the last. line: what it becomes, or is added as.
 
     insertafter, insertbefore: where it is added, EOF, BOF or an expression; at the end when none matches. backrefs: \\1
     in line is what regexp found, and nothing is added. create: make a file that is not there. backup: keep what is
