@@ -11,10 +11,9 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from sparkops.cli.extra import sudo_password, variables
 from sparkops.cli.options import Changing, Globals
@@ -30,7 +29,6 @@ from sparkops.playbook.template import Templar
 from sparkops.project import yaml
 from sparkops.project.data import shipped
 from sparkops.project.settings import Project
-from sparkops.recipes.load import Catalogue
 from sparkops.reporters import choose
 from sparkops.runner.foresight import SETUP
 from sparkops.runner.options import FORKS, Options
@@ -38,6 +36,9 @@ from sparkops.runner.run import Run, Target
 from sparkops.transport import lean
 from sparkops.transport.address import Address
 from sparkops.transport.session import Session
+
+if TYPE_CHECKING:
+    from sparkops.recipes.load import Catalogue
 
 DEFAULTS = "defaults.yml"
 
@@ -63,6 +64,8 @@ class Workplace:
     @functools.cached_property
     def catalogue(self) -> Catalogue:
         """Recipes, engines, patches and tools: the project's win."""
+        from sparkops.recipes.load import Catalogue
+
         return Catalogue(self.project.roots())
 
     def defaults(self) -> dict[str, Any]:
@@ -136,7 +139,7 @@ def prepare(
         lease=lease,
     )
     project = place.project
-    files = Files(project.folders, lambda name: msgspec.to_builtins(place.catalogue.patch(name)))
+    files = Files(project.folders, functools.partial(_patch, place))
     folders = [place.playbook.parent, *project.roots(), shipped("templates").parent]
     target = Target(
         place.inventory,
@@ -147,6 +150,13 @@ def prepare(
     for warning in place.inventory.warnings:
         emit(Notice(warning))
     return Run(plays, target, options, emit, files, connector(plays), folders)
+
+
+def _patch(place: Workplace, name: str) -> Mapping[str, Any]:
+    import msgspec
+
+    found: Mapping[str, Any] = msgspec.to_builtins(place.catalogue.patch(name))
+    return found
 
 
 def _render(extra: Mapping[str, Any], value: Any) -> Any:
