@@ -23,17 +23,15 @@ from sparkops.inventory.inventory import Inventory, load
 from sparkops.node import bundle
 from sparkops.playbook import modules
 from sparkops.playbook.files import Files
-from sparkops.playbook.model import Play, tasks_in
 from sparkops.playbook.parse import playbook
 from sparkops.playbook.template import Templar
 from sparkops.project import yaml
 from sparkops.project.data import shipped
 from sparkops.project.settings import Project
 from sparkops.reporters import choose
-from sparkops.runner.foresight import SETUP
 from sparkops.runner.options import FORKS, Options
 from sparkops.runner.run import Run, Target
-from sparkops.transport import lean
+from sparkops.transport import dial, lean
 from sparkops.transport.address import Address
 from sparkops.transport.session import Session
 
@@ -149,7 +147,7 @@ def prepare(
     )
     for warning in place.inventory.warnings:
         emit(Notice(warning))
-    return Run(plays, target, options, emit, files, connector(plays), folders)
+    return Run(plays, target, options, emit, files, connector(), folders)
 
 
 def _patch(place: Workplace, name: str) -> Mapping[str, Any]:
@@ -188,14 +186,6 @@ def about() -> dict[str, str]:
     }
 
 
-def _sent(plays: Sequence[Play]) -> set[str]:
-    """The modules that an executor needs for these plays; an include may name any."""
-    steps = tuple(step for play in plays for section in play.sections for step in section)
-    used = {task.module for task in tasks_in(steps)} | {task.module for play in plays for task in play.handlers}
-    wanted = modules.names() if "include_tasks" in used else {*used, SETUP}
-    return {name for name in wanted if modules.runs_on_node(name)}
-
-
 def _told(words: Sequence[str]) -> str:
     """What others may know of a command line: the verb alone, since any other word may be a secret."""
     from sparkops.cli.main import VERBS
@@ -203,18 +193,19 @@ def _told(words: Sequence[str]) -> str:
     return f"sparkops {next((word for word in words if word in VERBS), '')}".strip()
 
 
-def connector(plays: Sequence[Play]) -> Callable[[Address], Session]:
-    """Opens sessions with an executor that has just the modules these plays use."""
-    preamble = bundle.preamble(_sent(plays))
+def connector() -> Callable[[Address], Session]:
+    """Opens sessions with an executor. It has all modules, so that what a node keeps of it serves any playbook."""
+    preamble = bundle.start(filter(modules.runs_on_node, modules.names()))
 
     def connect(address: Address) -> Session:
         if address.connection == "local":
             from sparkops.transport.local import LocalChannel
 
             return Session(LocalChannel(address.python), preamble, address.name)
+        plain = dial.ahead(address)
         lean.load()
         from sparkops.transport.ssh import connect as over_ssh
 
-        return Session(over_ssh(address), preamble, address.name)
+        return Session(over_ssh(address, plain), preamble, address.name)
 
     return connect

@@ -112,30 +112,40 @@ def kept(key: str) -> bytes:
             digest, data = file.read(32), file.read()
     except OSError:
         return b""
-    return data if sha256(data) == digest else b""
+    return data if checksum(data) == digest else b""
 
 
-def sha256(data: bytes) -> bytes:
-    """The digest, by what Python has built in: hashlib loads OpenSSL, which takes 2 ms."""
-    for name in ("_sha2", "_sha256", "hashlib"):
+def checksum(data: bytes) -> bytes:
+    """32 bytes that tell whether byte-code is what was written: three times as fast as sha256."""
+    try:
+        from _blake2 import blake2b
+    except ImportError:
+        from hashlib import blake2b
+    return blake2b(data, digest_size=32).digest()
+
+
+def sha256(data: bytes = b"") -> Any:
+    """hashlib's object, by what Python has built in: hashlib loads OpenSSL, which takes 2 ms."""
+    for name in ("_sha2", "_sha256"):
         try:
-            digest: bytes = __import__(name).sha256(data).digest()
+            return __import__(name).sha256(data)
         except ImportError:
             continue
-        return digest
-    raise ImportError("hashlib")
+    import hashlib
+
+    return hashlib.sha256(data)
 
 
 def start(read: Callable[[int], bytes], text: bytes) -> None:
     """Make the executor's modules importable and run it until its stdin ends."""
+    import os
+
     key = read(64).decode()
     packed, flight = read(int(read(12))), read(int(read(12)))
     asked = False
     if not packed:
         packed = kept(key)
         if not packed:
-            import os
-
             os.write(1, NEED)
             packed, asked = read(int(read(12))), True
     modules = Modules(text, key, packed)
@@ -143,6 +153,8 @@ def start(read: Callable[[int], bytes], text: bytes) -> None:
     from sparkops.node.executor import main
 
     main(modules, flight, asked)
+    # Nothing is left to do, and taking the interpreter down takes 2 ms.
+    os._exit(0)
 
 
 if __name__ == "sparkops_boot":

@@ -16,13 +16,37 @@ if TYPE_CHECKING:
 HERE = b"."
 
 
-class Preamble(bytes):
-    """What the loader reads before the first frame, with the sources. head: without them; rest: what it then asks for
-    when it has no byte-code of them.
+class Start:
+    """What an executor starts from. head: what the loader reads before the frames that are sent at once; rest: the
+    sources, for a node that asks for them.
     """
 
-    head: bytes
-    rest: bytes
+    def __init__(self, sources: dict[str, str]) -> None:
+        import hashlib
+        import json
+
+        self._text = json.dumps(sources).encode()
+        self._boot = sources["sparkops.node.boot"].encode()
+        self._key = hashlib.sha256(self._text).hexdigest()
+        self._packed = b""
+        self.head = b"%08d%b%b%012d" % (len(self._boot), self._boot, self._key.encode(), 0)
+
+    @property
+    def packed(self) -> bytes:
+        """The sources, compressed when they are first needed: most nodes have byte-code of them."""
+        if not self._packed:
+            import zlib
+
+            self._packed = zlib.compress(self._text, 6)
+        return self._packed
+
+    @property
+    def rest(self) -> bytes:
+        return b"%012d%b" % (len(self.packed), self.packed)
+
+    def __bytes__(self) -> bytes:
+        """All at once, for who cannot be asked."""
+        return bytes(Modules(self._boot, self._key, self.packed))
 
 
 def argv(python: str, announce: bool = False) -> list[str]:
@@ -35,12 +59,9 @@ def argv(python: str, announce: bool = False) -> list[str]:
     return [python, "-I", "-S", "-c", f"exec({head + LOADER!r})"]
 
 
-def preamble(modules: Iterable[str]) -> Preamble:
-    """What starts an executor with the named modules."""
-    import hashlib
-    import json
+def start(modules: Iterable[str]) -> Start:
+    """What starts an executor that has the named modules."""
     import os
-    import zlib
 
     folder = os.path.dirname(__file__)
     names = [name[:-3] for name in sorted(os.listdir(folder)) if name.endswith(".py")]
@@ -50,10 +71,9 @@ def preamble(modules: Iterable[str]) -> Preamble:
         with open(os.path.join(folder, name + ".py"), encoding="utf-8") as file:
             dotted = "sparkops.node." + name.replace("/", ".")
             sources[dotted[: -len(".__init__")] if dotted.endswith(".__init__") else dotted] = file.read()
-    text = json.dumps(sources).encode()
-    boot, packed = sources["sparkops.node.boot"].encode(), zlib.compress(text, 6)
-    key = hashlib.sha256(text).hexdigest()
-    found = Preamble(bytes(Modules(boot, key, packed)))
-    found.head = b"%08d%b%b%012d" % (len(boot), boot, key.encode(), 0)
-    found.rest = b"%012d%b" % (len(packed), packed)
-    return found
+    return Start(sources)
+
+
+def preamble(modules: Iterable[str]) -> bytes:
+    """The same as the bytes that come before the first frame; the node keeps nothing of them."""
+    return bytes(start(modules))

@@ -184,11 +184,11 @@ def sha256(path: str) -> str:
 
 def checksum(path: str, algorithm: str) -> str:
     """The digest of a file's bytes by any of hashlib's algorithms, in hex. Raises Failure when it can't be read."""
-    import hashlib
+    from sparkops.node import digest
 
-    seen = hashlib.new(algorithm)
     try:
         with open(path, "rb") as file:
+            seen = digest.new(algorithm, os.fstat(file.fileno()).st_size)
             for piece in iter(lambda: file.read(PIECE), b""):
                 seen.update(piece)
     except OSError as error:

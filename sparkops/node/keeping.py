@@ -30,7 +30,7 @@ def keep(modules: Modules) -> None:
         os.makedirs(place, 0o700, exist_ok=True)
         os.chmod(place, 0o700)
         with open(beside, "xb", opener=_private) as file:
-            file.write(boot.sha256(data) + data)
+            file.write(boot.checksum(data) + data)
             file.flush()
             os.fsync(file.fileno())
         os.rename(beside, path)

@@ -27,9 +27,11 @@ class Content:
     @classmethod
     def of(cls, data: bytes) -> Content:
         """Content that is here."""
-        from hashlib import sha256
+        from sparkops.node import digest
 
-        return cls(sha256(data).hexdigest(), len(data), data, None)
+        seen = digest.new("sha256", len(data))
+        seen.update(data)
+        return cls(seen.hexdigest(), len(data), data, None)
 
     def pieces(self, node: Node) -> Iterable[bytes]:
         """The bytes; those of a large file come from the controller now."""

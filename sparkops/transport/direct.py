@@ -73,8 +73,10 @@ def resolve(address: Address) -> Login | None:
     )
 
 
-def log_in(address: Address, login: Login) -> paramiko.SSHClient:
-    """A client that is logged in. Raises what SSHClient.connect raises, and HostKeyError."""
+def log_in(address: Address, login: Login, plain: socket.socket | None = None) -> paramiko.SSHClient:
+    """A client that is logged in, over `plain` when there is a connection. Raises what SSHClient.connect raises, and
+    HostKeyError.
+    """
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(RejectUnknown(address.name))
     name, recorded = known.entry_name(login.host, login.port), client.get_host_keys()
@@ -92,6 +94,7 @@ def log_in(address: Address, login: Login) -> paramiko.SSHClient:
             # A list is what its own code takes and its stubs do not know.
             key_filename=None if loaded else list(login.keys),  # type: ignore[arg-type]
             timeout=login.timeout,
+            sock=plain,
             allow_agent=login.agent,
             look_for_keys=login.agent,
             transport_factory=_transport,  # type: ignore[arg-type]

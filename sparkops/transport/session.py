@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from sparkops.errors import ConnectionLost
 from sparkops.node.boot import NEED
-from sparkops.node.bundle import Preamble
+from sparkops.node.bundle import Start
 from sparkops.node.frames import BadFrame, Parser, pack
 
 PIECE = 256 * 1024
@@ -33,14 +33,14 @@ class Channel(Protocol):
 class Session:
     """Frames over a channel."""
 
-    def __init__(self, channel: Channel, preamble: bytes, host: str) -> None:
+    def __init__(self, channel: Channel, preamble: bytes | Start, host: str) -> None:
         self._channel = channel
         self._parser = Parser()
         self._host = host
         # Goes out together with the first frames: their answer is the first thing that is waited for.
-        self._head = preamble.head if isinstance(preamble, Preamble) else preamble
-        # The executor's sources, for a node that has no byte-code of them; None once it has said something.
-        self._sources = preamble.rest if isinstance(preamble, Preamble) else None
+        self._head = preamble.head if isinstance(preamble, Start) else preamble
+        # Has the executor's sources, for a node that has no byte-code of them; None once it has said something.
+        self._start = preamble if isinstance(preamble, Start) else None
         self._unsent = b""
         self._writing = threading.Lock()
         self._begun = False
@@ -55,11 +55,11 @@ class Session:
         """Send what is queued. Raises ConnectionLost."""
         data, self._unsent = self._unsent, b""
         if self._head:
-            size = b"" if self._sources is None else b"%012d" % len(data)
+            size = b"" if self._start is None else b"%012d" % len(data)
             data, self._head = self._head + size + data, b""
         self._write(data)
         # A ping would come in between a node that asks for sources and these.
-        self._begun = self._sources is None
+        self._begun = self._start is None
 
     def _write(self, data: bytes) -> None:
         with self._writing:
@@ -90,7 +90,7 @@ class Session:
                     raise ConnectionLost(
                         f"the connection ended early{_quoted(self._channel.last_words())}", where=self._host
                     )
-                self._parser.feed(data if self._sources is None else self._first(data))
+                self._parser.feed(data if self._start is None else self._first(data))
         except BadFrame as bad:
             raise ConnectionLost(
                 f"something else than sparkops answered: {bad}",
@@ -101,9 +101,9 @@ class Session:
 
     def _first(self, data: bytes) -> bytes:
         """What comes first: the node may ask for the sources."""
-        sources, self._sources = self._sources, None
-        if sources is not None and data[:1] == NEED:
-            self._write(sources)
+        start, self._start = self._start, None
+        if start is not None and data[:1] == NEED:
+            self._write(start.rest)
             data = data[1:]
         self._begun = True
         return data

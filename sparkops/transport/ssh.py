@@ -66,8 +66,12 @@ class SshChannel:
         self._hang_up()
 
 
-def connect(address: Address) -> SshChannel:
-    """Log in and start the executor. Raises HostUnreachable or HostKeyError."""
+def connect(address: Address, plain: socket.socket | None = None) -> SshChannel:
+    """Log in and start the executor; `plain` is a connection to address.host and port that the first try may use.
+
+    Raises HostUnreachable or HostKeyError.
+    """
+    waiting = [plain] if plain is not None else []
     retry = tenacity.Retrying(
         retry=tenacity.retry_if_exception_type((TimeoutError, ConnectionError, NoValidConnectionsError)),
         stop=tenacity.stop_after_attempt(ATTEMPTS),
@@ -75,7 +79,7 @@ def connect(address: Address) -> SshChannel:
         reraise=True,
     )
     try:
-        return retry(_connect, address)
+        return retry(lambda: _connect(address, waiting.pop() if waiting else None))
     except paramiko.BadHostKeyException as error:
         raise HostKeyError(
             f"the host key of {error.hostname} has CHANGED: recorded {fingerprint(error.expected_key)},"
@@ -101,11 +105,14 @@ def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _connect(address: Address) -> SshChannel:
+def _connect(address: Address, plain: socket.socket | None) -> SshChannel:
     login = resolve(address)
+    if plain is not None and (login is None or (login.host, login.port) != (address.host, address.port or 22)):
+        plain.close()
+        plain = None
     if login is None:
         return _through_others(address)
-    client = log_in(address, login)
+    client = log_in(address, login, plain)
     return _started(address, client.get_transport(), client.close)
 
 
