@@ -19,10 +19,7 @@ KEPT = 4
 
 def keep(modules: Modules) -> None:
     """Write the byte-code of all modules; where that can't be, the next run gets sources as this one did."""
-    import marshal
-
-    codes = {name: marshal.dumps(modules.code(name)) for name in modules.names()}
-    data = marshal.dumps(codes)
+    data = byte_code(modules)
     place = boot.folder()
     path = os.path.join(place, boot.file_name(modules.key))
     beside = f"{path}.{os.getpid()}"
@@ -37,6 +34,13 @@ def keep(modules: Modules) -> None:
         _prune(place)
     except OSError:
         return
+
+
+def byte_code(modules: Modules) -> bytes:
+    """What boot.py takes in place of the sources."""
+    import marshal
+
+    return marshal.dumps({name: marshal.dumps(modules.code(name)) for name in modules.names()})
 
 
 def _private(path: str, flags: int) -> int:

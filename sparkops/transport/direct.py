@@ -84,7 +84,7 @@ def log_in(address: Address, login: Login, plain: socket.socket | None = None) -
         # As with paramiko's own reading, the first of a type counts.
         if key.get_name() not in (recorded.lookup(name) or ()):
             recorded.add(name, key.get_name(), key)
-    loaded = _loaded(login.keys[0]) if len(login.keys) == 1 else None
+    loaded = _loaded(login.keys[0], login.agent) if len(login.keys) == 1 else None
     try:
         client.connect(
             login.host,
@@ -126,14 +126,20 @@ def _parsed(texts: tuple[str, ...]) -> paramiko.SSHConfig:
     return found
 
 
-def _loaded(file: str) -> paramiko.PKey | None:
-    """A key file's key; None when paramiko has to look at it itself: a passphrase, a file that is none, a certificate
-    that is not its.
+def _loaded(file: str, agent: bool) -> paramiko.PKey | None:
+    """A key file's key; None when paramiko has to look at it itself: a file that is none, one with a passphrase that
+    the agent may have. Raises PasswordRequiredException where no agent is asked.
     """
     try:
         with _reading:
             return _key(file, Path(file).stat().st_mtime_ns)
-    except (OSError, TypeError, ValueError, paramiko.SSHException):
+    except (TypeError, paramiko.PasswordRequiredException):
+        if agent:
+            return None
+        raise paramiko.PasswordRequiredException(
+            f"{file} has a passphrase; give it to ssh-agent, and take the file out of the inventory"
+        ) from None
+    except (OSError, ValueError, paramiko.SSHException):
         return None
 
 
