@@ -49,12 +49,13 @@ def test_ctrl_c_while_a_host_does_not_answer(tmp_path: Path) -> None:
         (tmp_path / "hosts.ini").write_text(inventory)
         argv = [*ENTRY, "-i", str(tmp_path / "hosts.ini"), "play", str(book)]
         with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            silent.accept()
+            held, _ = silent.accept()
             time.sleep(0.5)
             start = time.monotonic()
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=60)
             took = time.monotonic() - start
+            held.close()
     assert process.returncode == 130
     assert "Traceback" not in err
     # paramiko would have waited 15 s for the banner.
