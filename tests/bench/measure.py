@@ -9,7 +9,7 @@ import resource
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,11 +44,14 @@ def adopt_strays() -> None:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def measure(command: Command, log: Path, node_cpu: float = 0.0) -> Cost:
-    """Run it and wait for it; what it prints goes to `log`."""
+def measure(command: Command, log: Path, nodes_cpu: Callable[[], float] = float) -> Cost:
+    """Run it and wait for it; what it prints goes to `log`. nodes_cpu: seconds that its nodes have used so far, which
+    are none of others'.
+    """
+    at_nodes = nodes_cpu()
     before, busy, start = resource.getrusage(resource.RUSAGE_CHILDREN), _busy(), time.perf_counter()
     with log.open("wb") as out:
-        one = _start(command, out.fileno())
+        one = started(command, out.fileno())
         _, status, usage = os.wait4(one.pid, 0)
     wall = time.perf_counter() - start
     busy = _busy() - busy
@@ -56,7 +59,7 @@ def measure(command: Command, log: Path, node_cpu: float = 0.0) -> Cost:
     end_strays()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    others = max(0.0, busy - cpu - node_cpu) / (wall * (os.cpu_count() or 1))
+    others = max(0.0, busy - cpu - (nodes_cpu() - at_nodes)) / (wall * (os.cpu_count() or 1))
     return Cost(wall, cpu, usage.ru_maxrss / 1024, others, one.returncode)
 
 
@@ -64,7 +67,7 @@ def memory(command: Command, log: Path, every: float = 0.05) -> float:
     """MiB at the peak of the command's process tree: summed PSS. A run of its own, since looking costs time."""
     peak = 0
     with log.open("wb") as out:
-        one = _start(command, out.fileno())
+        one = started(command, out.fileno())
         while one.poll() is None:
             peak = max(peak, sum(_pss(pid) for pid in _tree(one.pid)))
             time.sleep(every)
@@ -105,7 +108,8 @@ def _signal(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def _start(command: Command, out: int) -> subprocess.Popen[bytes]:
+def started(command: Command, out: int) -> subprocess.Popen[bytes]:
+    """The command, running; stdout and stderr go to `out`."""
     env = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     return subprocess.Popen(
         list(command.argv),
