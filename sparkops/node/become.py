@@ -26,7 +26,9 @@ class Refused(Exception):
 class Children:
     """The executors of other users, started when first needed."""
 
-    def __init__(self, link: Link, preamble: SupportsBytes, password: str | None, state_dir: str, check: bool) -> None:
+    def __init__(
+        self, link: Link, preamble: bytes | SupportsBytes, password: str | None, state_dir: str, check: bool
+    ) -> None:
         self._link = link
         self._preamble = preamble
         self._password = password

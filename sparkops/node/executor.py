@@ -50,7 +50,7 @@ def main(modules: Modules, flight: bytes = b"", keep: bool = False) -> None:
 class Executor:
     """One connection's work on a node, as one user; other users' tasks go to children."""
 
-    def __init__(self, link: Link, preamble: SupportsBytes) -> None:
+    def __init__(self, link: Link, preamble: bytes | SupportsBytes) -> None:
         self.link = link
         self.preamble = preamble
         # Until it is told.

@@ -10,7 +10,8 @@ from sparkops.playbook.files import Files
 from sparkops.runner.results import Answer, of_action
 from sparkops.transport.session import Session
 
-PIECE = 256 * 1024
+# Bytes of a file in one frame: with its head just eight packets of SSH's.
+PIECE = 8 * 32704 - 128
 Greet = Callable[[dict[str, Any]], None]
 
 

@@ -11,8 +11,6 @@ from sparkops.node.boot import NEED
 from sparkops.node.bundle import Start
 from sparkops.node.frames import BadFrame, Parser, pack
 
-PIECE = 256 * 1024
-
 
 class Channel(Protocol):
     """Bytes to and from a program on a node."""
@@ -63,9 +61,7 @@ class Session:
 
     def _write(self, data: bytes) -> None:
         with self._writing:
-            # paramiko's sendall is quadratic in the size of one buffer (FACTS §6).
-            for start in range(0, len(data), PIECE):
-                self._channel.write(data[start : start + PIECE])
+            self._channel.write(data)
 
     def ping(self) -> None:
         """Tell the node that the controller is there. From any thread; a connection that is gone is found elsewhere."""

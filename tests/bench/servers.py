@@ -36,7 +36,7 @@ def main(count: int, port: int, folder: Path) -> None:
     user, lines, known = getpass.getuser(), [], []
     for number in range(count):
         root = folder / str(number)
-        (root / "home").mkdir(parents=True, exist_ok=True)
+        (root / "home/.config/systemd/user").mkdir(parents=True, exist_ok=True)
         lines.append(f"n{number} ansible_port={port + number} node_root={root} node_id={number}")
         known.append(f"[127.0.0.1]:{port + number} {host.get_name()} {host.get_base64()}")
         sshd = Sshd("127.0.0.1", port + number, host, _login(user, client, root / "home"))

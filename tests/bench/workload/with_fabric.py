@@ -40,7 +40,8 @@ def after(root: str) -> list[str]:
     there = "grep -q '^max_connections *=' $f 2>/dev/null"
     return [
         f"f={root}/etc/app/app.ini; grep -qx '{line}' $f 2>/dev/null ||"
-        f" {{ if {there}; then sed -i 's/^max_connections *=.*/{line}/' $f; else echo '{line}' >> $f; fi; echo CHANGED; }}",
+        f" {{ if {there}; then sed -i 's/^max_connections *=.*/{line}/' $f; else echo '{line}' >> $f; fi;"
+        " echo CHANGED; }",
         f"[ -e {var}/.initialized ] || {{ touch {var}/.initialized && echo CHANGED; }}",
         f"[ -e {var}/seed.db ] || {{ cp {conf} {var}/seed.db && echo CHANGED; }}",
         f'[ "$(readlink {root}/current)" = {var} ] || {{ ln -sfn {var} {root}/current && echo CHANGED; }}',
