@@ -25,6 +25,7 @@ class Files:
         self._patch = patch
         self._sources: dict[Path, dict[str, Any]] = {}
         self._by_digest: dict[str, Path] = {}
+        self._found: dict[tuple[str, str, str], Path] = {}
 
     def source(self, name: str, file: str, where: Position | None) -> dict[str, Any]:
         """A file's name, sha256, size, and its bytes (base64) when it is small. Raises InputError."""
@@ -40,6 +41,9 @@ class Files:
         """What a task in `file` means by a name: beside that file, in its folder `kind`, or where the project and
         the shipped data have that kind. Raises InputError.
         """
+        known = self._found.get((name, kind, file))
+        if known is not None and known.exists():
+            return known
         given = Path(name).expanduser()
         beside = Path(file).parent
         tried = [given] if given.is_absolute() else [beside / kind / given, beside / given]
@@ -48,6 +52,7 @@ class Files:
         tried += [] if given.is_absolute() else [folder / given for folder in self._folders(kind)]
         for path in tried:
             if path.exists():
+                self._found[name, kind, file] = path
                 return path
         looked = ", ".join(dict.fromkeys(str(path.parent) for path in tried))
         raise InputError(f"there is no file {name}", where=where, hint=f"looked in {looked}")

@@ -23,6 +23,8 @@ from sparkops.transport.policy import RejectUnknown
 
 # Linux has it, macOS does not.
 TCP_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
+# Bytes that are asked of the kernel at once.
+AHEAD = 1 << 16
 _reading = threading.Lock()
 
 
@@ -41,6 +43,9 @@ class Login:
 class QuickSocket(socket.socket):
     """A TCP socket that neither waits before it sends nor before it acknowledges: each stalls a log-in by 40 ms several
     times (FACTS §6). The kernel forgets the second with each receive.
+
+    It takes in what there is and hands it out in pieces: paramiko asks for each packet twice, and every time the kernel
+    is asked another thread may take over.
     """
 
     def __init__(self, plain: socket.socket) -> None:
@@ -48,13 +53,17 @@ class QuickSocket(socket.socket):
         super().__init__(fileno=plain.detach())
         self.settimeout(timeout)
         self.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._ahead = b""
 
     def recv(self, size: int, flags: int = 0, /) -> bytes:
         """As of a socket."""
-        data = super().recv(size, flags)
-        if TCP_QUICKACK is not None:
-            self.setsockopt(socket.IPPROTO_TCP, TCP_QUICKACK, 1)
-        return data
+        data = self._ahead
+        if not data:
+            data = super().recv(AHEAD, flags)
+            if TCP_QUICKACK is not None:
+                self.setsockopt(socket.IPPROTO_TCP, TCP_QUICKACK, 1)
+        self._ahead = data[size:]
+        return data[:size]
 
 
 def resolve(address: Address) -> Login | None:
