@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from sparkops.node.api import Arguments, Failure, Outcome, Patch, Path, Source, Template
+from sparkops.node.api import Arguments, Failure, Outcome, Patch, Path, Source, Template, Tree
 from sparkops.node.become import Children
 from sparkops.node.frames import Closed, Link
 from sparkops.node.runtime import LocalNode
@@ -183,7 +183,8 @@ def _value(kind: str | None, value: Any) -> Any:
         from base64 import b64decode
 
         inline = None if value["inline"] is None else b64decode(value["inline"])
-        return Source(value["name"], value["digest"], value["size"], inline)
+        tree = Tree(value["tree"]["folders"], value["tree"]["files"]) if "tree" in value else None
+        return Source(value["name"], value["digest"], value["size"], inline, tree)
     if kind == "patch":
         return Patch(value["name"], value["file"], value["versions"], value["diff"])
     assert kind == "template", kind

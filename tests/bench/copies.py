@@ -26,9 +26,7 @@ MANY = """\
 - hosts: nodes
   gather_facts: false
   tasks:
-    - file: {{path: "{{{{ node_root }}}}/many", state: directory}}
-    - copy: {{src: "{{{{ item }}}}", dest: "{{{{ node_root }}}}/many/", mode: "0644"}}
-      with_fileglob: {source}/*
+    - copy: {{src: {source}/, dest: "{{{{ node_root }}}}/many", mode: "0644"}}
 """
 PARAMIKO = """\
 import sys, paramiko

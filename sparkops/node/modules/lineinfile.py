@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class Args(Arguments):
-    """regexp, search_string: the line to replace, or with state
-    absent the lines to remove; firstmatch: the first that matches, not the last. line: what it becomes, or is added as.
+    """regexp, search_string: the line to replace, the last that matches, or with state absent the lines to remove.
+    firstmatch: the first that matches. line: what it becomes, or is added as.
 
     insertafter, insertbefore: where it is added, EOF, BOF or an expression; at the end when none matches. backrefs: \\1
     in line is what regexp found, and nothing is added. create: make a file that is not there. backup: keep what is
