@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from sparkops.cli import entry
 from sparkops.errors import InputErrors, SparkopsError
 
 # verb: (module of sparkops.cli, help), in the order that --help shows.
@@ -107,6 +108,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.stdout.reconfigure(errors="replace")
     code = 0
     try:
+        entry.raising()
         result = root.main(words, prog_name="sparkops", standalone_mode=False)
         code = result if isinstance(result, int) else 0
     except SparkopsError as error:
@@ -131,6 +133,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             place = f"{error.filename}: " if error.filename else ""
             click.echo(f"{click.style('error:', fg='red', bold=True)} {place}{error.strerror or error}", err=True)
             code = 2
+    entry.quiet()
     sys.exit(code)
 
 
