@@ -53,12 +53,14 @@ class Files:
                 if len(Path(root).parts) - len(folder.parts) > DEEPEST:
                     raise InputError(f"{folder} has a link that leads back into it", where=where)
                 inner.sort()
-                names += [os.path.relpath(Path(root, one), folder) for one in inner]
+                here = os.path.relpath(root, folder)
+                before = "" if here == "." else f"{here}/"
+                names += [before + one for one in inner]
                 for one in sorted(files):
                     path = Path(root, one)
                     read = _read(path, where, inline=False)
                     self._by_digest[read["digest"]] = path
-                    found.append((os.path.relpath(path, folder), read["size"], read["digest"]))
+                    found.append((before + one, read["size"], read["digest"]))
             tree = {"folders": names, "files": found}
             size = sum(size for _, size, _ in found)
             self._sources[folder] = {"digest": "", "size": size, "inline": None, "tree": tree}

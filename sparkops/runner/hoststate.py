@@ -21,8 +21,9 @@ FACTS = "ansible_facts"
 # Seconds between two pings, and after how many without one a node takes the controller for gone.
 PING = 10.0
 SILENCE = 60.0
-# Seconds after which a stop is seen while a host is being connected to.
+# Seconds after which a stop is seen while a host is being connected to, and how long that may then still take.
 STOPS_WITHIN = 0.1
+GRACE = 2.0
 OpenSession = Callable[[Address], Session]
 
 
@@ -130,9 +131,10 @@ class HostState:
         """What `connect` gives or raises; but a stop does not wait for a host that does not answer."""
         attempt = Attempt(connect, address)
         while not attempt.over.wait(STOPS_WITHIN):
-            if self.stop.is_set():
+            # One that answers is hung up on in order.
+            if self.stop.is_set() and not attempt.over.wait(GRACE):
                 attempt.give_up()
-            self._go_on()
+                self._go_on()
         return attempt.result()
 
     def _go_on(self) -> None:

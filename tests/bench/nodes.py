@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.bench.measure import adopt_strays
+
 PORT = 2222
 NODE_PYTHON = "/usr/bin/python3"
 REGIONS = ("eu", "us", "ap")
@@ -205,7 +207,13 @@ class Nodes:
     def _start(self, node: Node) -> None:
         folder = self.base / "sshd" / str(node.number)
         argv = [shutil.which("sshd") or "/usr/sbin/sshd", "-D", "-f", f"{folder}/sshd_config", "-E", f"{folder}/log"]
-        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        # What a session leaves behind is its node's, and none of ours.
+        quiet = {
+            "preexec_fn": adopt_strays,
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.DEVNULL,
+            "stderr": subprocess.DEVNULL,
+        }
         self._running.append(subprocess.Popen(argv, **quiet))  # type: ignore[call-overload]
 
 
