@@ -21,12 +21,13 @@ BUILDING = ".building-"
 
 
 class Wanted:
-    """The environment that a task asks for: its final path, its lock's sha256 and its patches."""
+    """The environment that a task asks for: its final path, its lock's sha256, its patches and its further files."""
 
-    def __init__(self, path: str, lock: str, patches: list[Patch]) -> None:
+    def __init__(self, path: str, lock: str, patches: list[Patch], files: dict[str, str] | None = None) -> None:
         self.path = path
         self.lock = lock
         self.patches = patches
+        self.files = files or {}
         # A name of its own for each build: a uv that outlived its build must not write into the next one.
         self.building = f"{path}{BUILDING}{os.getpid()}"
         self.failed = path + ".failed"
@@ -57,6 +58,9 @@ class Wanted:
             any(version["after"] == seen for version in patch.versions) for (_, seen), patch in zip(has, self.patches)
         ):
             differ.append(f"with the patches {_named(n for n, _ in has)}, not {_named(p.name for p in self.patches)}")
+        # Environments of before there were such files say nothing of them.
+        if noted.get("files", {}) != self._sums():
+            differ.append(f"with the files {_named(noted.get('files', {}))}, not {_named(self.files)}")
         if differ:
             raise Failure(
                 f"{self.path} was built {' and '.join(differ)}; an environment in place is never changed: "
@@ -70,10 +74,28 @@ class Wanted:
         noted = self._noted() or {}
         return {"path": self.path, **{key: noted.get(key) for key in ("python", "packages", "patches", "built")}}
 
+    def write_files(self, site_packages: str) -> None:
+        """Put the further files into the build. Raises Failure: a package has one of that name."""
+        from sparkops.node import files
+
+        for name, text in self.files.items():
+            path = os.path.join(site_packages, name)
+            if os.path.lexists(path):
+                raise Failure(f"files: {name} is there already: it belongs to a package, which is changed by a patch")
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            files.write(path, text.encode(), 0o644)
+
+    def _sums(self) -> dict[str, str]:
+        """name -> sha256 of the further files."""
+        from hashlib import sha256
+
+        return {name: sha256(text.encode()).hexdigest() for name, text in self.files.items()}
+
     def note(self, site_packages: str, tried: bool) -> None:
         """Write down, in the build, what it is."""
         noted = {
             "lock": self.lock,
+            "files": self._sums(),
             "patches": [
                 {"name": patch.name, "file": patch.file, "sha256": _sha256(os.path.join(site_packages, patch.file))}
                 for patch in self.patches

@@ -138,6 +138,8 @@ class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     expect_cuda: str | None  # torch/version.py's `cuda`; null: not looked at
     locks: dict[str, str]  # requirements with hashes; relative to the file, absolute once loaded
     probe: list[str]  # must end with status 0, relative to the environment
+    overrides: list[str] = []  # requirements that win over what packages ask for when a lock is resolved
+    files: dict[str, str] = {}  # written beside the packages: path in site-packages (no package may own it) -> text
 
     @property
     def id(self) -> str:

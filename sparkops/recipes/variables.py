@@ -33,6 +33,7 @@ def engine_variables(catalogue: Catalogue, name: str, patches: Iterable[str]) ->
         "python": f"python{engine.python}" if engine.python else "python3",
         "expect_cuda": engine.expect_cuda,
         "probe": engine.probe,
+        "files": engine.files,
         "patches": named,
         "by_architecture": {
             machine: {"id": engine_id(engine, Path(lock).read_bytes(), files), "lock": lock}

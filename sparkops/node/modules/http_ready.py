@@ -111,7 +111,7 @@ def wait(server: serving_probe.Server, args: Args, node: Node) -> Outcome:
         if watch:
             watch.check(reason)
         if passed >= args.timeout:
-            lines = [f"not ready after {args.timeout:g} s: {reason}", *(watch.journal() if watch else [])]
+            lines = [f"not ready after {args.timeout:g} s: {reason}", *(watch.journal()[-systemd.SHOWN_LINES :] if watch else [])]
             raise Failure("\n".join(lines), url=args.url, seconds=round(passed, 1))
         node.progress(round(passed, 1), args.timeout, "s", reason)
         # Often at first, for a copy that restarts in a second; a real one takes minutes.
@@ -141,7 +141,7 @@ class Watch:
         else:
             return
         journal = self.journal()
-        raise Failure("\n".join([message, *journal]), **self.said(unit, journal))
+        raise Failure("\n".join([message, *journal[-systemd.SHOWN_LINES :]]), **self.said(unit, journal))
 
     def said(self, unit: dict[str, str], journal: list[str]) -> dict[str, Any]:
         """The result's keys."""
