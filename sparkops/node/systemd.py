@@ -17,8 +17,8 @@ PROPERTIES = (
     *("LoadState", "ActiveState", "SubState", "UnitFileState", "NeedDaemonReload", "FragmentPath", "Type", "Result"),
     *("NRestarts", "MainPID", "ExecMainStartTimestampMonotonic", "ActiveEnterTimestampMonotonic"),
 )
-# Of a unit's last lines: how many are looked through, and how many a message shows. When its engine core dies, vLLM 0.24
-# logs some 120 lines of tracebacks after the cause.
+# Of a unit's last lines: how many are looked through, and how many a message shows. When its engine core dies,
+# vLLM 0.24 logs some 120 lines of tracebacks after the cause.
 JOURNAL_LINES = 300
 SHOWN_LINES = 20
 # How long journald may take, in seconds, to file what a unit that has just ended said last.

@@ -111,8 +111,9 @@ def wait(server: serving_probe.Server, args: Args, node: Node) -> Outcome:
         if watch:
             watch.check(reason)
         if passed >= args.timeout:
-            lines = [f"not ready after {args.timeout:g} s: {reason}", *(watch.journal()[-systemd.SHOWN_LINES :] if watch else [])]
-            raise Failure("\n".join(lines), url=args.url, seconds=round(passed, 1))
+            journal = watch.journal() if watch else []
+            lines = [f"not ready after {args.timeout:g} s: {reason}", *journal[-systemd.SHOWN_LINES :]]
+            raise Failure("\n".join(lines), url=args.url, seconds=round(passed, 1), journal=journal)
         node.progress(round(passed, 1), args.timeout, "s", reason)
         # Often at first, for a copy that restarts in a second; a real one takes minutes.
         pause = min(pause * 1.5, args.interval)
