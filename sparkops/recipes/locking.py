@@ -16,6 +16,7 @@ from pathlib import Path
 from yaml import safe_dump
 
 from sparkops.errors import InputError
+from sparkops.node import venv
 from sparkops.project import yaml
 from sparkops.recipes.load import Catalogue
 from sparkops.recipes.schema import Engine
@@ -108,7 +109,7 @@ def compile_words(machine: str, python: str, how: Resolution) -> list[str]:
 
 def pins(lock: str) -> dict[str, str]:
     """package -> version of a lock's text."""
-    return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", lock, re.MULTILINE))
+    return venv.pins(lock)[0]
 
 
 def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
