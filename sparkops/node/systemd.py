@@ -79,6 +79,14 @@ class Manager:
         return self.node.run(argv, env=self.environment(), timeout=10).out.splitlines()
 
 
+def shown(journal: list[str]) -> list[str]:
+    """The lines for a message: the last ones, without the insides of tracebacks, which push out what they are of."""
+    import re
+
+    inside = re.compile(r"[\])]:? {3,}\S|Traceback \(most recent call last\)")
+    return [line for line in journal if not inside.search(line)][-SHOWN_LINES:]
+
+
 def said(done: Completed) -> str:
     """What a program gave as its reason."""
     return done.err.strip() or done.out.strip() or f"status {done.rc}"
