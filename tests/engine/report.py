@@ -41,25 +41,36 @@ class Report:
         yield
         self.cases.append({"case": name, "end": end, "seconds": round(time.monotonic() - started, 1)})
 
-    def write(self, version: str) -> None:
-        """Keep this run in the cache folder, beside the last one of the other kind; write the report of both."""
+    def write(self, version: str, whole: bool) -> None:
+        """Keep this run's figures in the cache folder and write the report of all that are there.
+
+        whole: it was a run of everything, which replaces its column; a run of a part fills in its own cases.
+        """
         store = platformdirs.user_cache_path("sparkops") / "engine" / "runs.json"
-        runs = json.loads(store.read_text()) if store.exists() else {}
-        runs["cold" if self.cold else "warm"] = {str(one["case"]): one["seconds"] for one in self.cases}
-        store.write_text(json.dumps(runs, indent=1))
+        known = json.loads(store.read_text()) if store.exists() else {"ends": {}, "sizes": {}, "cold": {}, "warm": {}}
+        ends = {str(one["case"]): one["end"] for one in self.cases}
+        seconds = {str(one["case"]): one["seconds"] for one in self.cases}
+        kind = "cold" if self.cold else "warm"
+        known["ends"] = ends if whole else known["ends"] | ends
+        known[kind] = seconds if whole else known[kind] | seconds
+        known["sizes"] |= self.sizes
+        store.write_text(json.dumps(known, indent=1))
         head = HEAD.format(version=version, date=time.strftime("%Y-%m-%d"), cores=os.cpu_count())
-        FILE.write_text(head + self.table(runs.get("cold", {}), runs.get("warm", {})) + self.measures() + TAIL)
+        FILE.write_text(head + table(known["ends"], known["cold"], known["warm"]) + measures(known["sizes"]) + TAIL)
 
-    def table(self, cold: dict[str, float], warm: dict[str, float]) -> str:
-        """Cases, expected ends (they came), seconds."""
-        lines = ["| case | end | cold, s | warm, s |", "| --- | --- | ---: | ---: |"]
-        for one in self.cases:
-            seconds = [f"{run[name]:g}" if (name := str(one["case"])) in run else "" for run in (cold, warm)]
-            lines.append(f"| {one['case']} | {one['end']} | {' | '.join(seconds)} |")
-        sums = [f"{sum(run.values()):.0f}" if run else "" for run in (cold, warm)]
-        return "\n".join([*lines, f"| all | | {' | '.join(sums)} |\n"])
 
-    def measures(self) -> str:
-        """Sizes."""
-        lines = [f"| {name} | {size / 1e9:.2f} |" for name, size in self.sizes.items()]
-        return "\n".join(["", "| size | GB |", "| --- | ---: |", *lines, ""])
+def table(ends: dict[str, str], cold: dict[str, float], warm: dict[str, float]) -> str:
+    """Cases, ends (as expected: others are not in it), seconds."""
+    lines = ["| case | end | cold, s | warm, s |", "| --- | --- | ---: | ---: |"]
+    for name, end in ends.items():
+        lines.append(
+            f"| {name} | {end} | {' | '.join(f'{run[name]:g}' if name in run else '' for run in (cold, warm))} |"
+        )
+    sums = [f"{sum(run.get(name, 0.0) for name in ends):.0f}" if run else "" for run in (cold, warm)]
+    return "\n".join([*lines, f"| all | | {' | '.join(sums)} |\n"])
+
+
+def measures(sizes: dict[str, int]) -> str:
+    """Sizes."""
+    lines = [f"| {name} | {size / 1e9:.2f} |" for name, size in sizes.items()]
+    return "\n".join(["", "| size | GB |", "| --- | ---: |", *lines, ""])

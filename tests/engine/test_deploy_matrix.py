@@ -65,8 +65,8 @@ def test_it_fails_is_explained_and_undone(serving: EngineNode, guarded: bool, fl
         with serving.running("deploy", recipe, NODE) as (process, out):
             first = diagnosed(serving, process)
             assert process.wait() == 1
-        out.seek(0)
-        run = Done(1, out.read(), "")
+            out.seek(0)
+            run = Done(1, out.read(), "")
     assert (first["id"], first["severity"]) == (identity, "failure")
     assert any(line in quote for quote in first["evidence"])
     said = run.failure(NODE)["msg"]
