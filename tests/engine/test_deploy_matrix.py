@@ -61,12 +61,12 @@ def test_it_fails_is_explained_and_undone(serving: EngineNode, guarded: bool, fl
     before = serving.document("status", NODE)[NODE]["release"]
     identity, line = FAILS[guarded, flag, visual]
     recipe = declared(serving, guarded, flag, visual)
-    with serving.report.case(f"deploy {recipe}", f"doctor: {identity}; undone"):
-        with serving.running("deploy", recipe, NODE) as (process, out):
-            first = diagnosed(serving, process)
-            assert process.wait() == 1
-            out.seek(0)
-            run = Done(1, out.read(), "")
+    case = serving.report.case(f"deploy {recipe}", f"doctor: {identity}; undone")
+    with case, serving.running("deploy", recipe, NODE) as (process, out):
+        first = diagnosed(serving, process)
+        assert process.wait() == 1
+        out.seek(0)
+        run = Done(1, out.read(), "")
     assert (first["id"], first["severity"]) == (identity, "failure")
     assert any(line in quote for quote in first["evidence"])
     said = run.failure(NODE)["msg"]
