@@ -71,7 +71,8 @@ def test_it_fails_is_explained_and_undone(serving: EngineNode, guarded: bool, fl
     assert any(line in quote for quote in first["evidence"])
     said = run.failure(NODE)["msg"]
     assert said.startswith(f"{recipe} did not get healthy")
-    assert first["cause"] in said
+    # doctor has counted the checkpoint's visual tensors too: " (33 of 193)".
+    assert first["cause"].partition(" (")[0].rstrip(".") in said
     assert f"release {before} serves again" in said
     assert serving.document("status", NODE)[NODE]["release"] == before
     assert serving.token()
