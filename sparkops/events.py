@@ -86,6 +86,16 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class Output:
+    """Lines that a task tells while it goes on (a journal that is followed)."""
+
+    host: str
+    task: str
+    lines: list[str]
+    event: str = "output"
+
+
+@dataclass(frozen=True)
 class Handler:
     """A handler ended on a host; the fields are those of `Task`."""
 
@@ -113,6 +123,17 @@ class Notice:
 
 
 @dataclass(frozen=True)
+class Preflight:
+    """What all nodes were found to be before any was touched.
+
+    checks: {check, verdict (pass, warn, fail), found, remedy, hosts}; nodes that agree share one.
+    """
+
+    checks: list[dict[str, Any]]
+    event: str = "preflight"
+
+
+@dataclass(frozen=True)
 class HostEnd:
     """A host has left a play. `msg` says why when it is `failed` or `unreachable`."""
 
@@ -134,7 +155,7 @@ class Recap:
     event: str = "recap"
 
 
-Event = RunStart | HostStart | TaskStart | Task | Progress | Handler | Notice | HostEnd | Recap
+Event = RunStart | HostStart | TaskStart | Task | Progress | Output | Handler | Notice | Preflight | HostEnd | Recap
 Emit = Callable[[Event], None]
 
 

@@ -57,7 +57,7 @@ def _draft(found: Inspection) -> Iterator[str]:
     elif declared:
         yield (
             f"no draft: config.json declares {declared} MTP layer{'s' * (declared > 1)} and no mtp tensor is there; "
-            "pass no --speculative-config, or graft the tensors in first"
+            "pass no --speculative-config, or give it a draft first: sparkops checkpoint graft-mtp"
         )
 
 
@@ -65,7 +65,7 @@ def lacking(found: Inspection, draft: int) -> list[str]:
     """What a copy that drafts `draft` tokens would miss, and the files that a start would."""
     lines = [f"{name} is missing: the index names it, and its bytes are not counted" for name in found.headers.missing]
     if draft and not found.count("mtp"):
-        lines.append("no mtp tensor is there to draft with: graft them in first")
+        lines.append("no mtp tensor is there to draft with: sparkops checkpoint graft-mtp gives it a draft")
     return lines
 
 

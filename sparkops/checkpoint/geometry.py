@@ -87,7 +87,8 @@ def _layers(config: Config, serving: Serving) -> list[Kind]:
     if serving.draft:
         if not config.draft_layers:
             raise InputError(
-                "--speculative: config.json declares no MTP layer", hint="leave it out, or graft a draft in first"
+                "--speculative: config.json declares no MTP layer",
+                hint="leave it out, or give it a draft first: sparkops checkpoint graft-mtp",
             )
         kinds += [Full()] * config.draft_layers
     return kinds

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+import msgspec
+
+from sparkops.checkpoint.config import Config
 from sparkops.checkpoint.fit import Wanted
-from sparkops.checkpoint.geometry import Serving
+from sparkops.checkpoint.geometry import Serving, layout
+from sparkops.checkpoint.kv import Capacity
 from sparkops.errors import InputError
 from sparkops.recipes.schema import Recipe
 
@@ -32,6 +37,22 @@ def wanted(recipe: Recipe) -> Wanted:
         utilization=recipe.gpu_memory_utilization,
         serving=serving,
     )
+
+
+def kv_cache_tokens(config: Mapping[str, Any] | None, variables: Mapping[str, Any]) -> int | None:
+    """What the engine's log must say of the KV cache, from a checkpoint's config.json and a recipe's variables.
+
+    None where that is not known: the recipe pins no pool, or the model's cache is of a kind that is not known here.
+    """
+    try:
+        recipe = msgspec.convert(variables, Recipe)
+        asked = wanted(recipe)
+        if not config or asked.pool is None:
+            return None
+        cache = layout(Config(dict(config)), asked.serving)
+    except (InputError, msgspec.ValidationError):
+        return None
+    return Capacity(cache, asked.pool, recipe.max_model_len, recipe.max_model_len).tokens
 
 
 def source(recipe: Recipe, given: str | None) -> str:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from sparkops.checkpoint.headers import Headers
 from sparkops.errors import InputError
-from sparkops.node import checkpoint
+from sparkops.node import checkpoint, hub
+from sparkops.node.patience import Trouble
 from sparkops.node.safetensors import BadFile
-
-HUB = "hf:"
-REPOSITORY = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(@(?P<revision>[\w./-]+))?", re.ASCII)
-DEFAULT_ENDPOINT = "https://huggingface.co"
 
 
 @dataclass(frozen=True)
@@ -27,10 +23,13 @@ class Repository:
     @classmethod
     def of(cls, source: str) -> Repository:
         """From `hf:ORG/NAME[@REVISION]`. Raises InputError."""
-        found = REPOSITORY.fullmatch(source.removeprefix(HUB))
-        if not found:
-            raise InputError(f"{source!r} names no model on a hub", hint="write hf:ORG/NAME or hf:ORG/NAME@REVISION")
-        return cls(found["name"], found["revision"] or "main")
+        try:
+            return cls(*hub.repository(source))
+        except Trouble as error:
+            raise InputError(error.message, where=error.where, hint=error.hint) from None
+
+    def __str__(self) -> str:
+        return f"{hub.PREFIX}{self.name}@{self.revision}"
 
 
 def headers(source: str, endpoint: str | None = None) -> Headers:
@@ -38,10 +37,10 @@ def headers(source: str, endpoint: str | None = None) -> Headers:
 
     endpoint: the hub's address (default: $HF_ENDPOINT, or Hugging Face). Raises InputError.
     """
-    if source.startswith(HUB):
+    if source.startswith(hub.PREFIX):
         from sparkops.checkpoint.hub import Hub
 
-        address = endpoint or os.environ.get("HF_ENDPOINT") or DEFAULT_ENDPOINT
+        address = endpoint or os.environ.get("HF_ENDPOINT") or hub.ENDPOINT
         return Headers.of(Hub(address, os.environ.get("HF_TOKEN") or None).survey(Repository.of(source)))
     return Headers.of(_here(Path(source).expanduser()))
 

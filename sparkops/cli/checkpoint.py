@@ -1,4 +1,4 @@
-"""`sparkops checkpoint`: what a checkpoint is, and whether it fits. Only headers and config are read."""
+"""`sparkops checkpoint`: what a checkpoint is, and whether it fits. Only headers and config are read for that."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sparkops.cli.graft import graft_mtp
 from sparkops.cli.options import Globals, with_globals
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ Positive = PositiveNumber()
 def checkpoint(given: Globals) -> None:
     """Look into checkpoints. SOURCE is a folder or a *.safetensors file, or hf:ORG/NAME[@REVISION]."""
     click.get_current_context().find_root().obj = asdict(given)
+
+
+checkpoint.add_command(graft_mtp)
 
 
 def reached(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -82,9 +82,9 @@ def lock(
 @target
 @with_globals
 def verify(given: Globals, pattern: str | None, all_nodes: bool) -> int:
-    """Compare the engines on nodes with their locks: packages that are missing, extra or of another version.
+    """Compare the engines on nodes with their locks: packages missing, extra or of another version, files edited.
 
-    All nodes without a PATTERN. Nothing is changed; the exit code is 1 when there is a difference.
+    All nodes without a PATTERN. Nothing is changed; the exit code is 1 when there is a problem.
     """
     from sparkops.cli.collect import collect
     from sparkops.cli.run import Workplace
@@ -92,7 +92,7 @@ def verify(given: Globals, pattern: str | None, all_nodes: bool) -> int:
     place = Workplace(given, "engine-verify")
     found, code = collect(place, place.pattern(pattern, all_nodes or pattern is None), {})
     answers = {name: _verified(one) for name, one in found.items()}
-    if code in (0, 4) and any(one["differences"] for answer in answers.values() for one in answer["engines"]):
+    if code in (0, 4) and any(one["problems"] for answer in answers.values() for one in answer["engines"]):
         code = 1
     if given.as_json:
         click.echo(json.dumps(answers, indent=4))
@@ -113,21 +113,9 @@ def _verified_lines(name: str, answer: dict[str, Any]) -> Iterator[str]:
     elif not answer["engines"]:
         yield f"{name}  no engines"
     for one in answer["engines"]:
-        differences = one["differences"]
-        state = f"{len(differences)} differences" if differences else f"{one['packages']} packages, as locked"
-        yield f"{name}  {one['name']}  {state}"
-        for this in differences:
-            yield f"  {this['package']}: {_difference(this)}"
-
-
-def _difference(this: dict[str, Any]) -> str:
-    if this["kind"] == "file":
-        return (
-            "is gone" if this["found"] is None else f"is another than when it was built (sha256 {this['found'][:12]})"
-        )
-    if this["kind"] == "missing":
-        return f"{this['locked']} is missing"
-    return f"{this['found']} is extra" if this["kind"] == "extra" else f"{this['found']} instead of {this['locked']}"
+        problems = one["problems"]
+        yield f"{name}  {one['name']}  {one['packages']} packages, {'not ' if problems else ''}as locked"
+        yield from (f"  {problem}" for problem in problems)
 
 
 def _project(given: Globals) -> Project:

@@ -6,7 +6,7 @@ import functools
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import click
@@ -73,6 +73,23 @@ class Changing:
     start_at_task: str | None
 
 
+# What a run that only looks is told, unless the user says more.
+QUIET = Changing(
+    limit=None,
+    check=False,
+    exit_code=False,
+    diff=False,
+    forks=None,
+    extra=(),
+    tags=(),
+    skip_tags=(),
+    ask_become_pass=False,
+    become_password_file=None,
+    start_at_task=None,
+)
+ASKED = ("limit", "forks", "extra", "ask_become_pass", "become_password_file")
+
+
 def changing(function: F) -> Callable[..., Any]:
     """The verb takes what changing verbs take; it is called with `how: Changing`."""
 
@@ -96,6 +113,22 @@ def changing(function: F) -> Callable[..., Any]:
     return wrapper
 
 
+def asking(function: F) -> Callable[..., Any]:
+    """The verb takes what verbs take that only look; it is called with `how: Changing`."""
+
+    @click.option("-l", "--limit", metavar="PATTERN", help="Only these of the hosts.")
+    @click.option("--forks", type=click.IntRange(1), metavar="N", help="Hosts at a time (default: 16).")
+    @click.option("-e", "extra", metavar="NAME=VALUE", multiple=True, help="A variable, a JSON object, or @FILE.")
+    @click.option("-K", "--ask-become-pass", is_flag=True, help="Ask for the sudo password.")
+    @click.option("--become-password-file", metavar="FILE", help="Read the sudo password from a file.")
+    @functools.wraps(function)
+    def wrapper(*positional: Any, **rest: Any) -> Any:
+        how = replace(QUIET, **{name: rest.pop(name) for name in ASKED})
+        return function(*positional, how=how, **rest)
+
+    return wrapper
+
+
 def target(function: F) -> Callable[..., Any]:
     """The verb takes PATTERN or --all-nodes; it is called with `pattern` (None: not given) and `all_nodes`."""
 
@@ -114,9 +147,9 @@ def target(function: F) -> Callable[..., Any]:
 SERVICE = "vllm"
 
 
-def _service(ctx: click.Context, param: click.Parameter, value: str) -> str:
+def _service(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """A service's name is part of a unit's and a folder's: no path, and no empty text of an unset variable."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", value):
+    if value is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", value):
         raise click.BadParameter(
             f"{value!r} is no name: letters, digits and _.- with a letter or digit first", ctx, param
         )
@@ -128,3 +161,26 @@ def with_service(function: F) -> F:
     text = "Which of a node's services."
     option = click.option("--service", default=SERVICE, show_default=True, metavar="NAME", callback=_service, help=text)
     return option(function)
+
+
+def with_drain(function: F) -> Callable[..., Any]:
+    """The verb takes --drain; it is called with `drain`: the variable of that name, or none when it was not given."""
+
+    @click.option(
+        "--drain",
+        "seconds",
+        type=click.FloatRange(0),
+        metavar="SECONDS",
+        help="Wait so long for a moment without requests (default: 30); then those that run have 60 s more.",
+    )
+    @functools.wraps(function)
+    def wrapper(*positional: Any, seconds: float | None, **rest: Any) -> Any:
+        return function(*positional, drain={} if seconds is None else {"drain": seconds}, **rest)
+
+    return wrapper
+
+
+def with_any_service(function: F) -> F:
+    """The verb takes --service; it is called with `service: str | None`, None for all that a node has."""
+    text = "One of a node's services (default: all)."
+    return click.option("--service", metavar="NAME", callback=_service, help=text)(function)

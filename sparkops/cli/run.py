@@ -9,7 +9,7 @@ import shlex
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,16 @@ from sparkops.inventory.inventory import Inventory, load
 from sparkops.node import bundle
 from sparkops.playbook import modules
 from sparkops.playbook.files import Files
+from sparkops.playbook.includes import followed
 from sparkops.playbook.model import Play, tasks_in
-from sparkops.playbook.parse import playbook
+from sparkops.playbook.parse import Render, playbook
 from sparkops.playbook.template import Templar
 from sparkops.project import yaml
 from sparkops.project.data import shipped
 from sparkops.project.settings import Project
 from sparkops.recipes.load import Catalogue
 from sparkops.reporters import choose
+from sparkops.runner.batch import Budget
 from sparkops.runner.foresight import SETUP
 from sparkops.runner.options import FORKS, Options
 from sparkops.runner.run import Run, Target
@@ -94,11 +96,21 @@ def look(place: Workplace, how: Changing, wanted: Sequence[str]) -> int:
     return 0
 
 
-def run(place: Workplace, pattern: str | None, how: Changing, values: Mapping[str, Any], step: bool = False) -> int:
-    """Run the workplace's playbook and give the exit code. `values` are variables that only -e beats."""
+def run(
+    place: Workplace,
+    pattern: str | None,
+    how: Changing,
+    values: Mapping[str, Any],
+    step: bool = False,
+    through: Callable[[Emit], Emit] = lambda emit: emit,
+    budget: Budget | None = None,
+) -> int:
+    """Run the workplace's playbook and give the exit code. `values` are variables that only -e beats; `through` may
+    add to the events on their way to the reporter.
+    """
     given = place.given
     with choose(json=given.as_json, stream=sys.stdout, verbosity=given.verbose, diff=how.diff) as reporter:
-        prepared = prepare(place, pattern, how, values, reporter, step)
+        prepared = prepare(place, pattern, how, values, through(reporter), step, budget=budget)
         prepared.check()
         code = prepared.execute()
     if how.exit_code and code == 0:
@@ -114,6 +126,7 @@ def prepare(
     emit: Emit,
     step: bool = False,
     lease: bool = True,
+    budget: Budget | None = None,
 ) -> Run:
     """A run of the workplace's playbook, not checked and not begun. Raises InputError."""
     assert place.playbook is not None
@@ -133,6 +146,7 @@ def prepare(
         start_at=how.start_at_task,
         step=step,
         lease=lease,
+        budget=budget,
     )
     project = place.project
     files = Files(project.folders, lambda name: msgspec.to_builtins(place.catalogue.patch(name)))
@@ -145,7 +159,9 @@ def prepare(
     )
     for warning in place.inventory.warnings:
         emit(Notice(warning))
-    return Run(plays, target, options, emit, files, connector(plays), folders)
+    return Run(
+        plays, target, options, emit, files, connector(_sent(plays, files, functools.partial(_render, extra))), folders
+    )
 
 
 def _render(extra: Mapping[str, Any], value: Any) -> Any:
@@ -177,12 +193,16 @@ def about() -> dict[str, str]:
     }
 
 
-def _sent(plays: Sequence[Play]) -> set[str]:
-    """The modules that an executor needs for these plays; an include may name any."""
-    steps = tuple(step for play in plays for section in play.sections for step in section)
-    used = {task.module for task in tasks_in(steps)} | {task.module for play in plays for task in play.handlers}
-    wanted = modules.names() if "include_tasks" in used else {*used, SETUP}
-    return {name for name in wanted if modules.runs_on_node(name)}
+def _sent(plays: Sequence[Play], files: Files, render: Render) -> set[str]:
+    """The modules that an executor needs for these plays; an include that a template chooses may name any."""
+    used, whole = {SETUP}, True
+    for play in plays:
+        steps = tuple(step for section in play.sections for step in section)
+        handlers = frozenset(name for handler in play.handlers for name in (handler.name, *handler.listen))
+        tasks, known = followed([*tasks_in(steps), *play.handlers], files, handlers, render)
+        used |= {task.module for task in tasks}
+        whole = whole and known
+    return {name for name in (used if whole else modules.names()) if modules.runs_on_node(name)}
 
 
 def _told(words: Sequence[str]) -> str:
@@ -192,9 +212,9 @@ def _told(words: Sequence[str]) -> str:
     return f"sparkops {next((word for word in words if word in VERBS), '')}".strip()
 
 
-def connector(plays: Sequence[Play]) -> Callable[[Address], Session]:
-    """Opens sessions with an executor that has just the modules these plays use."""
-    preamble = bundle.preamble(_sent(plays))
+def connector(sent: Iterable[str]) -> Callable[[Address], Session]:
+    """Opens sessions with an executor that has just these modules."""
+    preamble = bundle.preamble(sent)
 
     def connect(address: Address) -> Session:
         if address.connection == "local":

@@ -146,8 +146,11 @@ class Node:
         env: dict[str, str] | None = None,
         timeout: float | None = None,
         must: bool = False,
+        each: Callable[[list[str]], None] | None = None,
     ) -> Completed:
         """Run a command in its own process group; `env` adds to the task's. No shell.
+
+        `each` is given the lines of stdout as they come, which are then not kept.
 
         It is ended (TERM, then KILL) when the controller goes away or `timeout` seconds have passed (Failure).
         With `must`, an exit status other than 0 is a Failure that quotes the last lines of stderr. A program that
@@ -161,6 +164,10 @@ class Node:
 
     def progress(self, done: float, total: float | None, unit: str, msg: str = "") -> None:
         """Tell the controller how far a long task is. Cheap; throttled to a few a second."""
+        raise NotImplementedError
+
+    def tell(self, lines: list[str]) -> None:
+        """Hand lines to the controller now, while the task goes on (a journal that is followed)."""
         raise NotImplementedError
 
     def pause(self, seconds: float) -> None:

@@ -24,13 +24,19 @@ class Refused(Exception):
 
 
 class Children:
-    """The executors of other users, started when first needed."""
+    """The executors of other users, started when first needed.
 
-    def __init__(self, link: Link, preamble: bytes, password: str | None, state_dir: str, check: bool) -> None:
+    state_dir: the login user's, which root may write too; theirs: any other user's, with its own `~`.
+    """
+
+    def __init__(
+        self, link: Link, preamble: bytes, password: str | None, state_dir: str, theirs: str, check: bool
+    ) -> None:
         self._link = link
         self._preamble = preamble
         self._password = password
         self._opening = {"op": "open", "state_dir": state_dir, "check": check}
+        self._theirs = theirs
         self._running: dict[str, Link] = {}
         self._processes: list[subprocess.Popen[bytes]] = []
 
@@ -114,7 +120,7 @@ class Children:
             child.write(self._preamble)
         except Closed:
             raise Refused("the executor of the other user has ended early") from None
-        self._send(child, self._opening)
+        self._send(child, self._opening if user == "root" else {**self._opening, "state_dir": self._theirs})
         self._receive(child)
         self._running[user] = child
         return child

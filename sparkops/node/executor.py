@@ -47,7 +47,8 @@ class Executor:
         self.link.silence = opening.get("silence")
         self.state = State(os.path.expanduser(opening["state_dir"]))
         self.check: bool = opening["check"]
-        self.children = Children(self.link, self.preamble, opening.get("sudo_password"), self.state.folder, self.check)
+        own, theirs = self.state.folder, opening["state_dir"]
+        self.children = Children(self.link, self.preamble, opening.get("sudo_password"), own, theirs, self.check)
         if opening.get("lease") is not None:
             self.state.take_lease(opening["lease"])
         self.link.send(

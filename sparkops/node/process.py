@@ -48,8 +48,11 @@ def run(
     timeout: float | None,
     check: Callable[[], None],
     wake: int | None,
+    each: Callable[[list[str]], None] | None = None,
 ) -> Completed:
-    """Run `argv`; `check` raises Closed when the controller has gone, and is called when `wake` becomes readable.
+    """Run `argv`; `each` is given stdout's lines as they come.
+
+    `check` raises Closed when the controller has gone, and is called when `wake` becomes readable.
 
     Raises Failure after `timeout` seconds. A program that does not exist gives rc 127, one that may not run 126.
     """
@@ -72,11 +75,20 @@ def run(
     except PermissionError:
         return Completed(argv, 126, "", f"{argv[0]}: permission denied")
     try:
-        out, err = _talk(process, argv[0], stdin.encode("utf-8", "surrogateescape"), timeout, check, wake)
+        out, err = _talk(process, argv[0], stdin.encode("utf-8", "surrogateescape"), timeout, check, wake, each)
     except (Closed, Failure):
         end(process)
         raise
     return Completed(argv, process.wait(), out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+
+
+def _hand_on(said: bytearray, each: Callable[[list[str]], None]) -> None:
+    """Give `each` the whole lines of what was said; the last, unfinished one stays."""
+    end = said.rfind(b"\n") + 1
+    if end:
+        lines = bytes(said[:end]).decode("utf-8", "replace").split("\n")[:-1]
+        del said[:end]
+        each(lines)
 
 
 def _talk(
@@ -86,6 +98,7 @@ def _talk(
     timeout: float | None,
     check: Callable[[], None],
     wake: int | None,
+    each: Callable[[list[str]], None] | None,
 ) -> tuple[bytes, bytes]:
     import select
     import time
@@ -114,6 +127,8 @@ def _talk(
                 pipes[fd] += data
             else:
                 del pipes[fd]
+            if each and pipes.get(fd) is out:
+                _hand_on(out, each)
         if writable and sink is not None:
             try:
                 pending = pending[os.write(sink, pending[:65536]) :]

@@ -12,8 +12,17 @@ import os
 from sparkops.node import files
 from sparkops.node.api import Failure
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 MARKER = "unconfirmed"
+# How often the guard has seen a release on trial start, a line each.
+STARTS = "starts"
 META = "release.json"
+# Files of a release that say what its others were when they were written, and the unit as it was rendered.
+SUMS = "SHA256SUMS"
+UNIT = "unit"
 TEMP = ".sparkops-"
 LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
@@ -76,6 +85,16 @@ def marker(deadline: float) -> str:
     return f"{deadline:.0f} {boot}\n"
 
 
+def begin_trial(path: str, seconds: float) -> None:
+    """Put a release (its folder) on trial for so long from now; one that is already gets all of it anew."""
+    import time
+
+    starts = os.path.join(path, STARTS)
+    if os.path.exists(starts):
+        os.unlink(starts)
+    files.write(os.path.join(path, MARKER), marker(time.time() + seconds).encode(), 0o644)
+
+
 def confirm(folder: str, number: int) -> bool:
     """End a release's trial: it is what to go back to from now on. False when it was so already."""
     done = linked(folder, "confirmed") == number and deadline(folder, number) is None
@@ -116,10 +135,23 @@ def engines(folder: str, of: list[int] | None = None) -> set[str]:
             about = json.loads(files.read(os.path.join(folder, str(number), META)))
         except (OSError, ValueError):
             continue
-        name = about.get("engine") if isinstance(about, dict) else None
-        if isinstance(name, str) and name and os.sep not in name and not name.startswith("."):
+        name = engine_of(about) if isinstance(about, dict) else None
+        if name:
             found.add(name)
     return found
+
+
+def engine_of(about: dict[str, Any]) -> str | None:
+    """The engine (a folder's name) that a release.json names."""
+    name = about.get("engine")
+    good = isinstance(name, str) and name and os.sep not in name and not name.startswith(".")
+    return name if good else None
+
+
+def sums(text: str) -> dict[str, str]:
+    """{name: sha256} of sha256sum(1)'s lines."""
+    pairs = (line.partition("  ") for line in text.splitlines())
+    return {name: digest for digest, _, name in pairs if name}
 
 
 def remove_folders(paths: list[str]) -> None:

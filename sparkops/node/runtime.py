@@ -40,6 +40,7 @@ class LocalNode(Node):
         env: dict[str, str] | None = None,
         timeout: float | None = None,
         must: bool = False,
+        each: Callable[[list[str]], None] | None = None,
     ) -> Completed:
         """See Node."""
         from sparkops.node import process
@@ -52,6 +53,7 @@ class LocalNode(Node):
             timeout=timeout,
             check=self._still_there,
             wake=self.link.source if self.link else None,
+            each=each,
         )
         if must and done.rc != 0:
             tail = (done.err.strip() or done.out.strip()).splitlines()[-12:]
@@ -82,6 +84,11 @@ class LocalNode(Node):
             self.link.send(
                 {"ev": "progress", "task": self._task, "done": done, "total": total, "unit": unit, "msg": msg}
             )
+
+    def tell(self, lines: list[str]) -> None:
+        """See Node."""
+        if self.link:
+            self.link.send({"ev": "lines", "task": self._task, "lines": lines})
 
     def pause(self, seconds: float) -> None:
         """See Node."""

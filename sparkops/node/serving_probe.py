@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 # Seconds for a question that costs the server nothing; a first token may wait for kernels to compile.
 QUICK, TOKEN = 10.0, 300.0
+# In so many tokens a golden answer must come; characters of it that an error quotes.
+GOLDEN_TOKENS, SHOWN = 64, 200
 
 
 class NotYet(Exception):
@@ -85,10 +87,13 @@ class Server:
             connection.close()
 
 
-def ready(server: Server, model: str, left: float) -> dict[str, Any]:
+def ready(
+    server: Server, model: str, left: float, length: int | None = None, golden: dict[str, str] | None = None
+) -> dict[str, Any]:
     """{"model", "max_model_len"} of a server that has just generated a token. Raises NotYet, Wrong.
 
-    left: seconds that the answers may take.
+    left: seconds that the answers may take. length: the max_model_len that it must have. golden: {prompt, answer}, see
+    `answered`.
     """
     expect(server.ask("/health", None, min(QUICK, left)), "/health")
     models = expect(server.ask("/v1/models", None, min(QUICK, left)), "/v1/models")
@@ -96,11 +101,31 @@ def ready(server: Server, model: str, left: float) -> dict[str, Any]:
     if model not in served:
         names = ", ".join(served) or "no model"
         raise Wrong(f"the server there serves {names}, not {model}: another server holds the port, or the name differs")
-    body = {"model": model, "prompt": "Hello", "max_tokens": 1, "temperature": 0}
-    said = expect(server.ask("/v1/completions", body, min(TOKEN, left)), "/v1/completions")
-    if not generated(said):
+    found = served[model].get("max_model_len")
+    if length is not None and found != length:
+        shown = f"{found:,}" if isinstance(found, int) else "not told"
+        raise Wrong(f"the server's max_model_len is {shown}, not {length:,} as the recipe says")
+    if not generated(complete(server, model, "Hello", 1, left)):
         raise NotYet("/v1/completions: no token was generated")
-    return {"model": model, "max_model_len": served[model].get("max_model_len")}
+    if golden is not None:
+        answered(server, model, golden, left)
+    return {"model": model, "max_model_len": found}
+
+
+def answered(server: Server, model: str, golden: dict[str, str], left: float) -> None:
+    """Ask a question whose greedy answer is known. Raises NotYet, Wrong that shows what was said."""
+    prompt, answer = golden["prompt"], golden["answer"]
+    said = complete(server, model, prompt, GOLDEN_TOKENS, left)
+    text = str(said["choices"][0].get("text")) if generated(said) else ""
+    if answer not in text:
+        asked = f"to the prompt {prompt[:SHOWN]!r} it answers {text[:SHOWN]!r}, in which there is no {answer[:SHOWN]!r}"
+        raise Wrong(f"{asked}: wrong kernels or damaged weights can give garbage without any error")
+
+
+def complete(server: Server, model: str, prompt: str, tokens: int, left: float) -> Any:
+    """The greedy completion of a prompt. Raises NotYet, Wrong."""
+    body = {"model": model, "prompt": prompt, "max_tokens": tokens, "temperature": 0}
+    return expect(server.ask("/v1/completions", body, min(TOKEN, left)), "/v1/completions")
 
 
 def expect(answer: tuple[int, Any], path: str) -> Any:
@@ -122,6 +147,20 @@ def generated(said: Any) -> bool:
         return False
     usage = said.get("usage") or {}
     return bool(usage.get("completion_tokens") or said["choices"][0].get("text"))
+
+
+def series(text: str) -> dict[str, float]:
+    """vLLM's series by name without prefix and labels, summed over engines; histograms' buckets are left out."""
+    found: dict[str, float] = {}
+    for line in text.splitlines():
+        name, _, value = line.rpartition(" ")
+        name = name.partition("{")[0]
+        if name.startswith("vllm:") and not name.endswith(("_bucket", "_created")):
+            try:
+                found[name[5:]] = found.get(name[5:], 0.0) + float(value)
+            except ValueError:
+                continue
+    return found
 
 
 def api_key(text: str) -> str | None:

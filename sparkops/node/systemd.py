@@ -14,8 +14,8 @@ KINDS = (".service", ".socket", ".timer", ".target", ".path", ".mount", ".slice"
 # systemd.unit(5): what a unit's name may hold. No slash, so a name is no path.
 LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:_.@\\-")
 PROPERTIES = (
-    *("LoadState", "ActiveState", "SubState", "UnitFileState", "NeedDaemonReload", "FragmentPath", "Type", "Result"),
-    *("NRestarts", "MainPID", "ExecMainStartTimestampMonotonic", "ActiveEnterTimestampMonotonic"),
+    *("LoadState", "ActiveState", "SubState", "UnitFileState", "NeedDaemonReload", "FragmentPath", "DropInPaths"),
+    *("Type", "Result", "NRestarts", "MainPID", "ExecMainStartTimestampMonotonic", "ActiveEnterTimestampMonotonic"),
 )
 # Of a unit's last lines: how many are looked through, and how many a message shows. When its engine core dies,
 # vLLM 0.24 logs some 120 lines of tracebacks after the cause.

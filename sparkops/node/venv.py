@@ -145,22 +145,6 @@ def noted(path: str) -> dict[str, Any] | None:
     return found
 
 
-def normalized(package: str) -> str:
-    """A package's name as PEP 503 compares it."""
-    import re
-
-    return re.sub(r"[-_.]+", "-", package).lower()
-
-
-def pins(lock: str) -> tuple[dict[str, str], set[str]]:
-    """package -> version of a lock, and those that it wants on some platforms alone."""
-    import re
-
-    found = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)[ \t]*(;?)", lock, re.MULTILINE)
-    optional = {normalized(name) for name, _, marker in found if marker}
-    return {normalized(name): version for name, version, _ in found}, optional
-
-
 def package_count(lock: bytes) -> int:
     """How many packages a lock pins."""
     return sum(1 for line in lock.splitlines() if b"==" in line and not line.lstrip().startswith((b"#", b"-")))

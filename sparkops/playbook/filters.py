@@ -117,6 +117,13 @@ def _cause(lines: list[str], recipe: dict[str, Any] | None = None) -> str:
     return cause_of(map(str, lines), recipe)
 
 
+def _kv_cache_tokens(config: dict[str, Any] | None, recipe: dict[str, Any]) -> int | None:
+    """What a checkpoint's config.json and a recipe make of the KV cache; not one of Ansible's filters."""
+    from sparkops.checkpoint.recipe import kv_cache_tokens
+
+    return kv_cache_tokens(config, recipe)
+
+
 def _environment_value(value: Any) -> str:
     """A value as systemd's EnvironmentFile has it; not one of Ansible's filters."""
     from sparkops.serving.command import environment_value
@@ -124,9 +131,26 @@ def _environment_value(value: Any) -> str:
     return environment_value(str(value))
 
 
+def _weights_fetcher(nodes: dict[str, Any]) -> str:
+    """The node that is to fetch a checkpoint from a hub, "" for none; not one of Ansible's filters."""
+    from sparkops.checkpoint.spread import fetcher
+
+    return fetcher(nodes) or ""
+
+
+def _weights_copies(nodes: dict[str, Any]) -> dict[str, Any]:
+    """Which nodes copy a checkpoint from which in the next round; not one of Ansible's filters."""
+    from sparkops.checkpoint.spread import copies
+
+    return copies(nodes)
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "environment_value": _environment_value,
+    "kv_cache_tokens": _kv_cache_tokens,
     "serving_failure": _cause,
+    "weights_copies": _weights_copies,
+    "weights_fetcher": _weights_fetcher,
     **{
         name: _as_list(jinja2.filters.FILTERS[name])
         for name in ("map", "select", "reject", "selectattr", "rejectattr", "batch", "slice")

@@ -16,7 +16,6 @@ from pathlib import Path
 from yaml import safe_dump
 
 from sparkops.errors import InputError
-from sparkops.node import venv
 from sparkops.project import yaml
 from sparkops.recipes.load import Catalogue
 from sparkops.recipes.schema import Engine
@@ -109,7 +108,7 @@ def compile_words(machine: str, python: str, how: Resolution) -> list[str]:
 
 def pins(lock: str) -> dict[str, str]:
     """package -> version of a lock's text."""
-    return venv.pins(lock)[0]
+    return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", lock, re.MULTILINE))
 
 
 def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:

@@ -57,7 +57,7 @@ class Expect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     backend: str | None = None  # the line that names the kernels in use; without it the copy counts as unhealthy
     log: list[str] = []  # more lines that must be seen
     benign: list[str] = []  # lines that look like trouble and mean no harm
-    kv_cache_tokens: Positive | None = None  # another figure warns; it fails where `strict` is true
+    kv_cache_tokens: Positive | None = None  # as published; what a pinned pool comes to is computed where it is known
     concurrency: float | None = None  # requests of max_model_len that the KV pool holds
     ready_within: Positive = 900  # seconds from start to the first token, a first start with its compilations included
 
@@ -102,7 +102,7 @@ class Recipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     port: Port = 8000
     args: list[str] = []  # more of `vllm serve`'s flags, one word an item
     env: dict[EnvName, str] = {}
-    strict: bool = False  # true: a KV pool that differs from `expect` is a failure, not a warning
+    strict: bool = False  # true: a KV cache of another size than fits the pool is a failure, not a warning
     requires: Requires = Requires()
     checkpoint: Checkpoint | None = None  # null: not known
     expect: Expect = Expect()
@@ -136,6 +136,7 @@ class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     version: str
     python: str | None  # the CPython that the lock was resolved for; null: any
     expect_cuda: str | None  # torch/version.py's `cuda`; null: not looked at
+    disk_gb: float | None = None  # what an environment takes, 10^9 bytes; null: not known, so not checked
     locks: dict[str, str]  # requirements with hashes; relative to the file, absolute once loaded
     probe: list[str]  # must end with status 0, relative to the environment
     overrides: list[str] = []  # requirements that win over what packages ask for when a lock is resolved

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sparkops.events import Event, Handler, HostEnd, HostStart, Notice, RunStart, Task
+from sparkops.events import Event, Handler, HostEnd, HostStart, Notice, Output, Preflight, RunStart, Task
 from sparkops.reporters import words
 
 
@@ -22,17 +22,24 @@ class Transcript:
         self.width = 0
         self._verbosity = verbosity
         self._diff = diff
+        self._check = False
         self._failures: dict[str, str] = {}
 
     def lines(self, event: Event) -> list[Line]:
         match event:
             case RunStart():
+                self._check = event.check
                 self.width = max(map(len, event.hosts), default=0)
                 return [Line(words.headline(event))]
             case HostStart() if self._verbosity:
                 return [Line(words.host_start(event, self.width))]
             case Task() | Handler():
                 return self._task(event)
+            case Preflight():
+                everything = self._check or self._verbosity > 0
+                return [Line(text, kind) for text, kind in words.preflight(event, everything=everything)]
+            case Output():
+                return [Line(f"{event.host:<{self.width}}  {words.printable(line)}") for line in event.lines]
             case Notice():
                 return [Line(words.notice(event), "notice")]
             case HostEnd():

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 
-from sparkops.events import STATES, Handler, HostEnd, HostStart, Notice, Progress, RunStart, Task
+from sparkops.events import STATES, Handler, HostEnd, HostStart, Notice, Preflight, Progress, RunStart, Task
 
 # Shown without -v: what moved, broke, or can't be known yet.
 LOUD = frozenset({"changed", "failed", "unreachable", "rescued", "ignored", "unknown"})
+# What a verdict of the preflight is shown as.
+VERDICTS = {"pass": "ok", "warn": "notice", "fail": "failed"}
+# As many nodes are named in a line of it.
+NAMED = 3
 STATE_WIDTH = max(map(len, STATES))
 
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
@@ -107,6 +111,30 @@ def host_end(event: HostEnd, width: int = 0, *, known: bool = False) -> str:
 def notice(event: Notice) -> str:
     """`warning: spark-1: msg`."""
     return printable(f"warning: {event.host}: {event.msg}" if event.host else f"warning: {event.msg}")
+
+
+def preflight(event: Preflight, *, everything: bool) -> list[tuple[str, str]]:
+    """(line, its kind) of the table of checks, without `everything` only of those that do not pass; a remedy goes
+    below its check.
+    """
+    shown = [one for one in event.checks if everything or one["verdict"] != "pass"]
+    count_ = len({host for one in event.checks for host in one["hosts"]})
+    rows = [(one["verdict"], one["check"], _hosts(one["hosts"], count_), one["found"]) for one in shown]
+    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:3]]
+    indent = " " * (sum(widths) + 6)
+    lines = []
+    for one, row in zip(shown, rows, strict=True):
+        text = "  ".join([*(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)), row[3]])
+        text += f"\n{indent}-> {one['remedy']}" if one["remedy"] else ""
+        lines.append((printable(text), VERDICTS[one["verdict"]]))
+    return lines
+
+
+def _hosts(names: list[str], of: int) -> str:
+    """The names, a few of them, or how many there are when it is all."""
+    if len(names) == of > 1:
+        return f"all {of} nodes"
+    return ", ".join(names) if len(names) <= NAMED else f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
 
 
 def headline(event: RunStart) -> str:

@@ -37,6 +37,23 @@ def _size(value: Any, total: int, where: Position) -> int:
 
 
 @dataclass(frozen=True)
+class Budget:
+    """How many hosts may fail before no more batches are begun: `most` of all hosts, or with `percent` that share of a
+    batch's hosts, as in Ansible's max_fail_percentage. What a batch has begun it ends.
+    """
+
+    most: int
+    percent: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.most}{'%' if self.percent else ''}"
+
+    def spent(self, failed: int, in_batch: int, size: int) -> bool:
+        """Whether more have failed: `failed` so far, `in_batch` of the last batch's `size` hosts."""
+        return in_batch * 100 > self.most * size if self.percent else failed > self.most
+
+
+@dataclass(frozen=True)
 class Meeting:
     """Hosts that have come to the same place, and how things stood when they all were there: `fatal` and `failed` as in
     Batch.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparkops.playbook.model import Task
+from sparkops.runner.batch import Budget
 
 FORKS = 16
 
@@ -15,7 +16,7 @@ FORKS = 16
 class Options:
     """check: change nothing. extra: variables that win over all others. defaults: those that lose
     to all. about: who runs what, for the lease. start_at: the task's name, or
-    a glob of it, before which nothing runs. step: ask before each task."""
+    a glob of it, before which nothing runs. step: ask before each task. budget: how many hosts may fail."""
 
     check: bool = False
     diff: bool = False
@@ -28,6 +29,7 @@ class Options:
     limit: str | None = None
     start_at: str | None = None
     step: bool = False
+    budget: Budget | None = None
     state_dir: str = "~/.local/share/sparkops/state"
     lease: bool = True
     about: Mapping[str, Any] = field(default_factory=dict)

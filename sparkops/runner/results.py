@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sparkops.errors import InputError
-from sparkops.events import Handler, State, Task
+from sparkops.events import Handler, Notice, State, Task
 from sparkops.node.api import Failure
 from sparkops.node.modes import mode_bits
 from sparkops.playbook.action import Acted
@@ -194,6 +194,19 @@ def event(
         diff=answer.diff if options.diff and not compiled.no_log and not _private(compiled, answer) else None,
         result={} if compiled.no_log else result,
     )
+
+
+def warnings(event: Task | Handler) -> list[Notice]:
+    """What a module's `warnings` say, as in Ansible's results, each once; a loop's are its items'."""
+    items = [event.result, *_listed(event.result, "results")]
+    said = [str(text) for one in items if isinstance(one, dict) for text in _listed(one, "warnings")]
+    return [Notice(text, event.host) for text in dict.fromkeys(said)]
+
+
+def _listed(result: dict[str, Any], key: str) -> list[Any]:
+    """A list of a result; [] when it has none of that name (debug may show a variable of any kind under it)."""
+    value = result.get(key)
+    return value if isinstance(value, list) else []
 
 
 def _private(compiled: Compiled, answer: Answer) -> bool:

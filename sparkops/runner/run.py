@@ -186,16 +186,35 @@ class Run:
         if not hosts:
             self.tally(Notice(f"play {play.name!r}: no hosts matched {play.hosts!r}, skipped"))
             return True
-        for names in batches(hosts, self._serial(play), play.position):
+        serial = self._serial(play)
+        # Not as in Ansible (docs/adr/008): who has failed in a play before leaves no hole, so that a canary is one.
+        places = [name for name in hosts if not (serial and self._states[name].lost)]
+        failed = len(hosts) - len(places) if serial else 0
+        begun = 0
+        for names in batches(places, serial, play.position):
             batch = Batch(play, [name for name in names if not self._states[name].lost], self.options.forks)
             if batch.hosts:
                 self._run_batch(play, batch, hosts)
-            if len(batch.failed) == len(names):
-                # As in Ansible: when a whole batch has failed, nothing else is touched.
+            begun += len(names)
+            failed += len(batch.failed)
+            if why := self._spent(batch, len(names), failed):
+                if begun < len(places):
+                    self.tally(Notice(f"{why}: {', '.join(places[begun:])} not touched"))
                 return False
             if batch.over:
                 break
         return True
+
+    def _spent(self, batch: Batch, size: int, failed: int) -> str:
+        """Why no more batches are begun after one; "": they are."""
+        budget = self.options.budget
+        if len(batch.failed) == size:
+            # As in Ansible: when a whole batch has failed, nothing else is touched.
+            return "all hosts of a batch failed"
+        if budget is not None and budget.spent(failed, len(batch.failed), size):
+            what = f"{len(batch.failed)} of a batch of {size}" if budget.percent else str(failed)
+            return f"{what} failed, and no more than {budget} may"
+        return ""
 
     def _run_batch(self, play: Play, batch: Batch, hosts: list[str]) -> None:
         states = self._states
@@ -229,14 +248,14 @@ class Run:
         return self._from_start(found)
 
     def _from_start(self, items: list[Item]) -> list[Item]:
-        """What is left when --start-at-task says where to begin; facts are gathered in any case."""
+        """What is left when --start-at-task says where to begin; facts are gathered anyhow, by plays before too."""
         name = self.options.start_at
         if name is None or self._started:
             return items
         for at, item in enumerate(items):
             if item.task is not None and fnmatchcase(item.task.name, name):
                 return [*(first for first in items[:at] if first.order == (-1,)), *items[at:]]
-        return []
+        return [item for item in items if item.order == (-1,)]
 
     def _host(self, context: Context, play: Play, state: HostState, batch: Batch, hosts: list[str]) -> None:
         batch.enter()

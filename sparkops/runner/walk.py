@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkops.errors import InputError, SparkopsError, TaskFailed
-from sparkops.events import Progress, TaskStart
+from sparkops.events import Output, Progress, TaskStart
 from sparkops.playbook.compile import Compiled, Step, compile_task, display, failing, hidden, notified, resolved
 from sparkops.playbook.model import Play
 from sparkops.playbook.parse import task_file
@@ -266,6 +266,8 @@ class Walk:
         # As in Ansible, meta is a word to the runner, and no task that is told of and counted.
         if task.module != "meta" or failed:
             self.context.emit(event)
+            for warning in results.warnings(event):
+                self.context.emit(warning)
         if answer.state == "changed" and task.notify:
             self._notify(compiled, ahead.item.handler)
         if ahead.item.handler and not failed and (compiled.local or one_by_one(compiled)):
@@ -387,6 +389,10 @@ class Walk:
         self.context.emit(TaskStart(self.name, self.play.name, compiled.name, compiled.task.module))
 
     def _progress(self, compiled: Compiled, message: dict[str, Any]) -> None:
+        if message["ev"] == "lines":
+            if not compiled.no_log:
+                self.context.emit(Output(self.name, compiled.name, message["lines"]))
+            return
         msg = "" if compiled.no_log else message.get("msg", "")
         fields = (message["done"], message["total"], message["unit"], msg)
         self.context.emit(Progress(self.name, compiled.name, *fields))

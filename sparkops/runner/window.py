@@ -103,7 +103,7 @@ class Window:
             message = self._receive()
             if message["ev"] == "result":
                 return Answer(*(message[key] for key in ("state", "msg", "diff", "result", "seconds")))
-            if message["ev"] == "progress":
+            if message["ev"] in ("progress", "lines"):
                 self._progress(compiled, message)
             elif message["ev"] == "need":
                 self._send_file(message["digest"], message["size"])

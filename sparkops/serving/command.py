@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sparkops.recipes.schema import Recipe
 
@@ -80,6 +81,19 @@ def serve_args(recipe: Recipe) -> list[str]:
     if recipe.kv_cache_memory_bytes is not None:
         args += ["--kv-cache-memory-bytes", str(recipe.kv_cache_memory_bytes)]
     return [*args, "--shutdown-timeout", str(SHUTDOWN_TIMEOUT_S), *recipe.args]
+
+
+def shutdown_timeout(recipe: Recipe) -> int:
+    """Seconds that requests in flight have to end once the server was told to stop; the unit gives it a minute more.
+
+    A recipe's own --shutdown-timeout wins, as it does for vLLM. One that is no number is left for vLLM to refuse.
+    """
+    given = SHUTDOWN_TIMEOUT_S
+    words = [part for word in serve_args(recipe) for part in (word.split("=", 1) if word[:1] == "-" else [word])]
+    for flag, value in pairwise(words):
+        if flag.replace("_", "-") == "--shutdown-timeout" and value.isdecimal():
+            given = int(value)
+    return given
 
 
 def environment(recipe: Recipe) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from sparkops.serving.evidence import Evidence
+from sparkops.serving.evidence import Evidence, Listener
 
 GIB = 1 << 30
 FULL_BYTES, FULL_INODES = GIB, 1000
@@ -109,14 +109,18 @@ def port_taken(seen: Evidence) -> Sign | None:
     if not foreign:
         return None
     one = foreign[0]
-    if one.pid is None:
-        holder, stop = "a process that this user may not see", "as root: ss -ltnp"
-    else:
-        unit = one.unit if one.unit.endswith(".service") else ""
-        holder = f"pid {one.pid} ({one.command or 'no command line'}) of " + (f"the unit {unit}" if unit else "no unit")
-        stop = f"systemctl stop {unit}" if unit else f"kill {one.pid}"
+    who, stop = holder(one)
     said = f"{one.address}:{seen.port}: pid {one.pid or '?'}, unit {one.unit or 'none'}: {one.command}".rstrip(": ")
-    return Sign([said], {"holder": holder, "stop_holder": stop})
+    return Sign([said], {"holder": who, "stop_holder": stop})
+
+
+def holder(one: Listener) -> tuple[str, str]:
+    """Who listens, in words, and the command that ends it."""
+    if one.pid is None:
+        return "a process that this user may not see", "as root: ss -ltnp"
+    unit = one.unit if one.unit.endswith(".service") else ""
+    who = f"pid {one.pid} ({one.command or 'no command line'}) of " + (f"the unit {unit}" if unit else "no unit")
+    return who, f"systemctl stop {unit}" if unit else f"kill {one.pid}"
 
 
 def clash(one: str, other: str) -> bool:

@@ -6,6 +6,7 @@ Host keys are always checked; a host without a recorded key is an error with its
 from __future__ import annotations
 
 import contextlib
+import logging
 import shlex
 import socket
 
@@ -22,6 +23,9 @@ from sparkops.transport.fingerprint import fingerprint
 
 ATTEMPTS = 3
 STDERR_KEPT = 2000
+# Milliseconds in which a node's kernel must acknowledge what is sent (pings come each 10 s): then it is gone. The
+# system's own limit is a quarter of an hour, in which a rolling deploy would stand still.
+GONE_MS = 60_000
 
 
 class SshChannel:
@@ -30,9 +34,7 @@ class SshChannel:
     def __init__(self, found: Connection, python: str) -> None:
         self._connection = found
         transport = found.transport
-        # Behind a jump host it is a channel, which has no such option.
-        if isinstance(transport.sock, socket.socket):
-            transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _set_options(found)
         transport.set_keepalive(30)
         self._socket = transport.sock
         self._channel = transport.open_session()
@@ -58,7 +60,9 @@ class SshChannel:
         said = b""
         while self._channel.recv_stderr_ready() and len(said) < STDERR_KEPT:
             said += self._channel.recv_stderr(STDERR_KEPT)
-        return said.decode("utf-8", "replace").strip()
+        # The program's, else the network's.
+        broken = self._connection.transport.get_exception() if not said else None
+        return said.decode("utf-8", "replace").strip() or (_reason(broken) if broken else "")
 
     def close(self) -> None:
         """See Channel."""
@@ -71,6 +75,8 @@ class SshChannel:
 
 def connect(address: Address) -> SshChannel:
     """Log in and start the executor. Raises HostUnreachable or HostKeyError."""
+    # Whatever it logs it raises too; on a terminal the line would land in the picture.
+    logging.getLogger("paramiko").setLevel(logging.CRITICAL)
     retry = tenacity.Retrying(
         retry=tenacity.retry_if_exception_type((TimeoutError, ConnectionError, NoValidConnectionsError)),
         stop=tenacity.stop_after_attempt(ATTEMPTS),
@@ -98,9 +104,24 @@ def connect(address: Address) -> SshChannel:
         raise HostUnreachable(f"no SSH connection to {place}: {_reason(error)}", where=address.name) from None
 
 
+def _set_options(found: Connection) -> None:
+    """Small frames at once, and an end for a connection whose other side has vanished, on each socket of the way."""
+    hop: object = found
+    while isinstance(hop, Connection):
+        # Behind a jump host it is a channel, which has no such options.
+        if isinstance(sock := hop.transport.sock, socket.socket):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            # macOS has no such option.
+            if hasattr(socket, "TCP_USER_TIMEOUT"):
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE_MS)
+        hop = hop.gateway
+
+
 def _reason(error: Exception) -> str:
     if isinstance(error, NoValidConnectionsError):
         return "; ".join(dict.fromkeys(getattr(one, "strerror", "") or str(one) for one in error.errors.values()))
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
     return str(error) or type(error).__name__
 
 

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from sparkops.checkpoint.advice import advice
+from sparkops.checkpoint.advice import advice, lacking
 from sparkops.checkpoint.fit import GIB, Fit, Wanted, fit
 from sparkops.checkpoint.geometry import Serving
 from sparkops.checkpoint.inspect import Inspection, inspect
+from sparkops.checkpoint.recipe import wanted
 from sparkops.checkpoint.sources import headers
+from sparkops.recipes.load import Catalogue
 
 GB = 10**9
 BF16 = "Qwen-AgentWorld-35B-A3B"
@@ -85,6 +87,27 @@ FIGURES: list[tuple[str, Any, Any]] = [
 @pytest.mark.parametrize(("figure", "told"), [pytest.param(*rest, id=name) for name, *rest in FIGURES])
 def test_figure(found: dict[str, Inspection], figure: Any, told: Any) -> None:
     assert figure(found) == told
+
+
+@pytest.mark.parametrize("name", ["bf16", "nvfp4", "nvfp4-mtp", "fp8"])
+def test_the_recipes_say_what_the_headers_say(found: dict[str, Inspection], name: str) -> None:
+    recipe = Catalogue().recipe(name)
+    one = found[{"bf16": BF16, "nvfp4": NVFP4, "nvfp4-mtp": MTP, "fp8": FP8}[name]]
+    says = recipe.checkpoint
+    assert says is not None
+    assert (says.tensors, says.mtp) == (one.tensors, one.count("mtp"))
+    assert says.visual in (None, one.count("vision"))
+    # The published FP8 download is "about 36 GB", its tokenizer and such with it.
+    assert one.file_bytes / GB == pytest.approx(says.download_gb, rel=0.05 if name == "fp8" else 0.002)
+    if says.bytes_per_token is not None:
+        assert f"{one.decode_bytes / GB:.2f}" == f"{says.bytes_per_token / GB:.2f}"
+    if says.weights_gib is not None:
+        # The engine reports 0.1 to 0.2 GiB more than the headers.
+        assert one.resident_bytes / GIB == pytest.approx(says.weights_gib, abs=0.25)
+    capacity = fit(one, wanted(recipe)).capacity
+    assert capacity.tokens == recipe.expect.kv_cache_tokens
+    assert f"{capacity.concurrency:.2f}" == f"{recipe.expect.concurrency}"
+    assert not lacking(one, wanted(recipe).serving.draft)
 
 
 def test_inspect_and_fit_agree(found: dict[str, Inspection]) -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
-import threading
-import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,124 +13,22 @@ from sparkops.checkpoint.headers import Headers
 from sparkops.checkpoint.hub import Hub
 from sparkops.checkpoint.inspect import inspect
 from sparkops.checkpoint.sources import Repository, headers
-from sparkops.checkpoint.web import Web
 from sparkops.errors import InputError
+from sparkops.node.ranges import Web
 
 from .conftest import Make, Shapes
+from .standin_hub import SHA, Handler, Server, broken, busy, cut, hung_up, serving, stalled
 
 TOKEN = "hf_secretsecretsecret"
-SHA = "c0ffee"
 NVFP4 = "Qwen-AgentWorld-35B-A3B-NVFP4"
 CONFIG = {"model_type": "llama", "num_hidden_layers": 1}
 TENSORS: Shapes = {f"model.layers.0.self_attn.{n}.weight": ("BF16", [1000]) for n in range(3000)}
 
 
-class Server(ThreadingHTTPServer):
-    """A hub with one model. Every request is noted; `spoil` may answer one by itself (True) before it is served."""
-
-    daemon_threads = True
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.folder = folder
-        self.seen: list[tuple[str, str | None, str | None]] = []
-        self.sent = 0
-        self.spoil: Callable[[Handler, int], bool] = lambda handler, at: False
-        self.api = True
-        self.ranges = True
-        self.etag = '"1"'
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    """One request of Hugging Face's protocol."""
-
-    server: Server
-    short: int | None = None  # bytes after which the body ends, or rests for `rest` seconds
-    rest = 0.0
-
-    def do_GET(self) -> None:
-        server = self.server
-        server.seen.append((self.path, self.headers.get("Range"), self.headers.get("Authorization")))
-        try:
-            if server.spoil(self, len(server.seen)):
-                return
-            if self.path.startswith("/api/models/org/model/revision/"):
-                self.listing()
-            elif found := re.fullmatch(r"/org/model/resolve/(?:c0ffee|main)/(.+)", self.path):
-                self.file(server.folder / found[1])
-            else:
-                self.say(404)
-        except (BrokenPipeError, ConnectionResetError):
-            pass
-
-    def listing(self) -> None:
-        names = [{"rfilename": path.name} for path in sorted(self.server.folder.iterdir())]
-        body = json.dumps({"sha": SHA, "siblings": names}).encode()
-        self.say(200 if self.server.api else 404, body)
-
-    def file(self, path: Path) -> None:
-        if path.is_file():
-            self.some(path)
-        else:
-            self.say(404)
-
-    def some(self, path: Path) -> None:
-        size = path.stat().st_size
-        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
-        with path.open("rb") as file:
-            if not asked or not self.server.ranges:
-                self.head(200, size, {"ETag": self.server.etag})
-                while piece := file.read(1 << 16):
-                    self.write(piece)
-                return
-            start, last = int(asked[1]), min(int(asked[2]), size - 1)
-            if start >= size:
-                self.say(416)
-                return
-            self.head(
-                206, last + 1 - start, {"Content-Range": f"bytes {start}-{last}/{size}", "ETag": self.server.etag}
-            )
-            file.seek(start)
-            self.write(file.read(last + 1 - start))
-
-    def say(self, status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> None:
-        self.head(status, len(body), headers or {})
-        self.write(body)
-
-    def head(self, status: int, length: int, headers: dict[str, str]) -> None:
-        self.send_response(status)
-        for name, value in {"Content-Length": str(length), **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-
-    def write(self, data: bytes) -> None:
-        self.wfile.write(data[: self.short])
-        self.wfile.flush()
-        self.server.sent += len(data[: self.short])
-        time.sleep(self.rest)
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing is logged."""
-
-
 @pytest.fixture
 def serve() -> Iterator[Callable[[Path], Server]]:
-    servers: list[Server] = []
-
-    def start(folder: Path) -> Server:
-        server = Server(folder)
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        servers.append(server)
-        return server
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    with ExitStack() as stack:
+        yield lambda folder: stack.enter_context(serving(folder))
 
 
 @pytest.fixture
@@ -174,6 +68,19 @@ def test_the_endpoint_comes_from_the_environment(server: Server, monkeypatch: py
     assert {token for *_, token in server.seen} == {f"Bearer {TOKEN}"}
     with pytest.raises(InputError, match="no address of a hub"):
         headers("hf:org/model", "ftp://x")
+
+
+def test_an_endpoint_with_a_path(server: Server) -> None:
+    def behind(handler: Handler, at: int) -> bool:
+        if handler.path.startswith("/mirror/of/hf/"):
+            handler.path = handler.path[len("/mirror/of/hf") :]
+            return False
+        handler.say(404)
+        return True
+
+    server.spoil = behind
+    for slash in ("", "/"):
+        assert headers("hf:org/model", f"{server.url}/mirror/of/hf{slash}").files == headers(str(server.folder)).files
 
 
 def test_a_mirror_without_an_api_and_without_ranges(server: Server) -> None:
@@ -227,31 +134,6 @@ def test_it_redirects_to_what_is_no_web(server: Server) -> None:
         ask(server)
 
 
-def busy(handler: Handler) -> bool:
-    handler.say(429, headers={"Retry-After": "0"})
-    return True
-
-
-def broken(handler: Handler) -> bool:
-    handler.say(503)
-    return True
-
-
-def cut(handler: Handler) -> bool:
-    handler.short = 10
-    return False
-
-
-def hung_up(handler: Handler) -> bool:
-    handler.close_connection = True
-    return True
-
-
-def stalled(handler: Handler) -> bool:
-    handler.short, handler.rest = 10, 1.0
-    return False
-
-
 @pytest.mark.parametrize("trouble", [busy, broken, cut, hung_up, stalled])
 def test_a_moment_s_trouble_is_survived(server: Server, trouble: Callable[[Handler], bool]) -> None:
     server.spoil = lambda handler, at: at % 2 == 0 and trouble(handler)
@@ -262,14 +144,26 @@ def test_the_rest_of_a_header_that_is_cut_short(server: Server) -> None:
     cuts: list[int] = []
 
     def spoil(handler: Handler, at: int) -> bool:
-        if handler.headers.get("Range", "").startswith("bytes=100000-") and len(cuts) < 2:
-            cuts.append(at)
+        found = re.match(r"bytes=(\d+)-", handler.headers.get("Range", ""))
+        if found and int(found[1]) >= 100_000 and len(cuts) < 2:
+            cuts.append(int(found[1]))
             handler.short = 10
         return False
 
     server.spoil = spoil
     assert ask(server).files == headers(str(server.folder)).files
-    assert len(cuts) == 2
+    # What has come is not asked for again.
+    assert cuts == [100_000, 100_010]
+
+
+def test_a_server_that_sends_a_few_bytes_a_time_is_given_up(server: Server) -> None:
+    def drips(handler: Handler, at: int) -> bool:
+        handler.short = 10 if "safetensors" in handler.path and handler.headers.get("Range") else None
+        return False
+
+    server.spoil = drips
+    with pytest.raises(InputError, match=r"the connection ended .*5 times"):
+        ask(server)
 
 
 @pytest.mark.parametrize(
@@ -278,6 +172,7 @@ def test_the_rest_of_a_header_that_is_cut_short(server: Server) -> None:
         (busy, "HTTP 429 .*5 times"),
         (broken, "HTTP 503 .*5 times"),
         (hung_up, "5 times"),
+        (cut, "it ended after 10 of .*5 times"),
         (stalled, "nothing came for a while"),
         (lambda handler: handler.say(401), "HTTP 401"),
         (lambda handler: handler.say(418), "HTTP 418"),

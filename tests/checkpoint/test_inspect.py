@@ -107,7 +107,9 @@ def test_a_draft(models: Path, make: Make) -> None:
     assert "a draft is there (19 mtp tensors)" in told
     assert "quantization_config" not in told
     assert not lacking(found, 3)
-    assert lacking(looked(models / BF16)[0], 3) == ["no mtp tensor is there to draft with: graft them in first"]
+    assert lacking(looked(models / BF16)[0], 3) == [
+        "no mtp tensor is there to draft with: sparkops checkpoint graft-mtp gives it a draft"
+    ]
     assert not lacking(looked(models / BF16)[0], 0)
     draft: Shapes = {"mtp.layers.0.self_attn.q_proj.weight": ("BF16", [2, 2])}
     _, told = looked(make({"model.safetensors": {**MIXTRAL, **draft}}, CONFIG))

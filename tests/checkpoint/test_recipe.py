@@ -1,14 +1,18 @@
-"""What a recipe's flags ask of the KV cache."""
+"""What a recipe's flags ask of the KV cache, and what that comes to."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import msgspec
 import pytest
 
-from sparkops.checkpoint.recipe import flag, source, wanted
+from sparkops.checkpoint.recipe import flag, kv_cache_tokens, source, wanted
 from sparkops.errors import InputError
+from sparkops.lab.standin.checkpoints.configs import config
 from sparkops.recipes.load import Catalogue
 from sparkops.recipes.schema import Recipe
+from sparkops.recipes.variables import recipe_variables
 
 
 @pytest.fixture
@@ -54,3 +58,26 @@ def test_source(recipe: Recipe) -> None:
     pinned = msgspec.structs.replace(recipe, model_source="hf:a/b", model_revision="v1")
     assert source(pinned, None) == "hf:a/b@v1"
     assert source(pinned, "hf:c/d") == "hf:c/d"
+
+
+@pytest.mark.parametrize("name", ["bf16", "nvfp4", "nvfp4-mtp", "fp8"])
+def test_the_tokens_of_the_log_come_from_the_config_alone(name: str) -> None:
+    shipped = Catalogue().recipe(name)
+    assert kv_cache_tokens(config(), recipe_variables(shipped)) == shipped.expect.kv_cache_tokens
+
+
+@pytest.mark.parametrize(
+    ("document", "change"),
+    [
+        (None, {}),
+        ({}, {}),
+        ({"model_type": "never-seen"}, {}),
+        ({**config(), "text_config": {**config()["text_config"], "index_topk": 2048}}, {}),
+        ({**config(), "text_config": {**config()["text_config"], "head_dim": "x"}}, {}),
+        (config(), {"kv_cache_memory_bytes": None}),
+        (config(), {"args": ["--kv-cache-dtype", "nvfp4"]}),
+        (config(), {"max_model_len": "x"}),
+    ],
+)
+def test_there_is_no_figure_of_what_is_not_known(document: dict[str, Any] | None, change: dict[str, Any]) -> None:
+    assert kv_cache_tokens(document, {**recipe_variables(Catalogue().recipe("fp8")), **change}) is None

@@ -99,6 +99,16 @@ def test_on_a_node(project: Path) -> None:
     node = ("--node", "spark-1", "-i", "hosts.yml")
     assert answer("inspect", str(project / "models" / FP8), *node, cwd=project) == here
     assert answer("fit", "fp8", *node, cwd=project)["kv_tokens"] == 308_955
+    shard = project / "models" / FP8 / "model-00001-of-00010.safetensors"
+    found = answer("inspect", str(shard), *node, cwd=project)
+    assert found == answer("inspect", str(shard), cwd=project)
+    assert 0 < found["tensors"] < here["tensors"]
+    (project / "short").mkdir(exist_ok=True)
+    for name in ("a.safetensors", "b.safetensors"):
+        (project / "short" / name).write_bytes(b"\x60" + bytes(7) + b"{}")
+    ran = sparkops("inspect", str(project / "short"), *node, cwd=project)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert all(f"{name}: truncated" in ran.stderr for name in ("a.safetensors", "b.safetensors"))
     ran = sparkops("inspect", "/gone", *node, cwd=project)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "spark-1: cannot read /gone: No such file" in ran.stderr

@@ -76,7 +76,8 @@ def test_a_check_foresees_the_run_and_leaves_no_trace(tmp_path: Path, password_f
 
 @pytest.mark.timeout(120)
 def test_a_check_shows_what_a_file_would_hold(nodes: Nodes, password_file: str) -> None:
-    words = ("deploy", "bf16", "spark-2", "--service", "other", "-e", "port=8333", "--check", "--diff")
+    beside = ("--service", "other", "-e", "port=8333", "-e", "preflight_ignore=services")
+    words = ("deploy", "bf16", "spark-2", *beside, "--check", "--diff")
     run = nodes.sparkops(*words, "--become-password-file", password_file)
     diffs = {task["module"]: task["diff"] for task in run.tasks()}
     assert "+  --host 127.0.0.1 --port 8333" in diffs["release"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import urllib.request
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import yaml
@@ -43,6 +44,12 @@ def files(nodes: Nodes) -> dict[str, tuple[int, int, int, int]]:
     return found
 
 
+def asked(nodes: Nodes, *words: str, rc: int = 0) -> Any:
+    done = nodes.plain("--json", *words)
+    assert done.rc == rc, done.out + done.err
+    return json.loads(done.out)
+
+
 def test_the_three_verbs_a_streamed_answer_and_again(simulated: Nodes) -> None:
     # They share the checkpoints' files, and so what is in the page cache: the purge may find nothing on one.
     first = [simulated.sparkops(*verb) for verb in VERBS]
@@ -61,3 +68,17 @@ def test_the_three_verbs_a_streamed_answer_and_again(simulated: Nodes) -> None:
     for verb in VERBS:
         assert simulated.sparkops(*verb).count("changed") == {"spark-1": 0, "spark-2": 0}
     assert files(simulated) == before
+
+
+def test_the_verbs_that_look(simulated: Nodes) -> None:
+    for verb in VERBS[:2]:
+        simulated.sparkops(*verb)
+    told = asked(simulated, "verify")["nodes"]
+    assert {one["state"] for node in told.values() for one in node["checks"]} == {"pass"}
+    # They share one address.
+    assert [one["item"] for one in asked(simulated, "diff", rc=1)["differences"]] == ["run --port"]
+    assert asked(simulated, "status", "spark-1")["spark-1"]["services"][0]["drift"] == []
+    assert asked(simulated, "releases", "spark-1")["spark-1"]["releases"][-1]["release"] == 1
+    found = simulated.plain("logs", "--since", "1 hour ago", "--grep", "startup complete").out.splitlines()
+    assert {line.split()[0] for line in found} == {"spark-1", "spark-2"}
+    assert all("Application startup complete." in line for line in found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,9 +57,31 @@ def test_a_release_that_never_gets_healthy_stops_at_the_canary(fleet: Nodes) -> 
     assert set(again.count("changed").values()) == {0}
 
 
+def test_no_more_batches_than_the_budget_of_failures_allows(fleet: Nodes) -> None:
+    before = {name: release(fleet, name) for name in NAMES}
+    defect = "{{ 'length' if inventory_hostname == 'spark-2' else 'none' }}"
+    words = (
+        "deploy",
+        "fp8",
+        "--all-nodes",
+        "--serial",
+        "2",
+        "-e",
+        json.dumps({"env": {"SPARKOPS_LAB_DEFECT": defect}}),
+    )
+    done = fleet.sparkops(*words, "--max-fail", "0", rc=1)
+    assert done.count("failed") == {"spark-1": 0, "spark-2": 1, "spark-3": 0, "spark-4": 0}
+    assert "1 failed, and no more than 0 may: spark-3, spark-4 not touched" in done.err
+    assert {name: release(fleet, name) == before[name] for name in NAMES} == {name: name != "spark-1" for name in NAMES}
+    # A half is not more than a half.
+    done = fleet.sparkops(*words, "--max-fail", "50%", rc=1)
+    assert release(fleet, "spark-4") != before["spark-4"]
+    fleet.sparkops("deploy", "fp8", "--all-nodes")
+
+
 def test_a_new_release_rolls_and_rolls_back(fleet: Nodes) -> None:
     done = fleet.sparkops("deploy", "other", "--all-nodes")
-    ends = [event["host"] for event in done.events if event["event"] == "host_end"]
+    ends = [event["host"] for event in done.events if event["event"] == "host_end" and event["play"] == "Deploy"]
     assert ends[0] == "spark-1"
     assert all(fleet.token(name, "other") for name in NAMES)
     begun = time.monotonic()
@@ -71,20 +94,60 @@ def test_a_new_release_rolls_and_rolls_back(fleet: Nodes) -> None:
     assert took < 2 * (time.monotonic() - begun)
 
 
-def test_a_node_that_is_cut_off_in_mid_deploy_goes_back_by_itself(fleet: Nodes, tmp_path: Path) -> None:
+def test_rollback_to_a_release_that_is_named(fleet: Nodes) -> None:
+    fleet.sparkops("deploy", "fp8", "spark-1")
+    now = release(fleet, "spark-1")
+    message = fleet.sparkops("rollback", "spark-1", "--to", "999", rc=1).failure("spark-1")["msg"]
+    assert f"vllm has no release 999 to go back to; it is at {now}, and there are: " in message
+    again = fleet.sparkops("rollback", "spark-1", "--to", now)
+    assert again.count("changed") == {"spark-1": 0}
+    assert f"warning: spark-1: release {now} is current already" in again.err
+    fleet.sparkops("deploy", "bad", "spark-1", rc=1)
+    unseen = str(int(now) + 1)
+    done = fleet.sparkops("rollback", "spark-1", "--to", unseen, rc=1)
+    assert f"warning: spark-1: release {unseen} has never been confirmed" in done.err
+    fleet.sparkops("rollback", "spark-1", "--to", now)
+    assert fleet.token("spark-1", MODEL)
+    for bad in ("0", "-1", "x", ""):
+        assert fleet.plain("rollback", "spark-1", "--to", bad).rc == 2
+
+
+@pytest.mark.parametrize("stays", [False, True], ids=["so is its controller", "its controller stays"])
+def test_a_node_that_is_cut_off_in_mid_deploy_goes_back_by_itself(fleet: Nodes, tmp_path: Path, stays: bool) -> None:
     fleet.sparkops("deploy", "fp8", "--all-nodes")
-    goal = release(fleet, "spark-2")
+    before = {name: release(fleet, name) for name in NAMES}
+    goal = before["spark-2"]
     # Confirmation comes over a connection that is made anew, which the cut prevents.
-    running = Started(fleet, tmp_path / "log", "deploy", "other", "spark-2", "-e", "trial_margin=3")
-    eventually(lambda: release(fleet, "spark-2") != goal, 60)
+    words = ("deploy", "other", "spark-2,spark-3", "-e", "trial_margin=3")
+    running = Started(fleet, tmp_path / "log", *words)
+    eventually(lambda: release(fleet, "spark-2") != goal, 60, 0.02)
     fleet.lab("cut", "spark-2")
-    trial = release(fleet, "spark-2")
-    running.kill()
-    eventually(lambda: release(fleet, "spark-2") == goal, 60, 0.5)
-    eventually(lambda: fleet.token("spark-2", MODEL), 30, 0.5)
-    fleet.lab("mend", "spark-2")
-    told = fleet.plain("status", "spark-2")
-    assert f"went back from release {trial}" in told.out, told.out
+    try:
+        trial = release(fleet, "spark-2")
+        if not stays:
+            running.kill()
+        eventually(lambda: release(fleet, "spark-2") == goal, 60, 0.5)
+        eventually(lambda: fleet.token("spark-2", MODEL), 30, 0.5)
+        if stays:
+            # What the node does not acknowledge for a minute ends the connection, and nothing else was touched.
+            assert running.process.wait(120) == 4
+            (end,) = [json.loads(line) for line in running.said.splitlines() if '"host_end"' in line]
+            assert (end["host"], end["state"]) == ("spark-2", "unreachable")
+            assert "the connection ended early: " in end["msg"]
+            assert release(fleet, "spark-3") == before["spark-3"]
+        alone = json.loads(fleet.plain("--json", "status").out)
+        assert "no SSH connection" in alone["spark-2"]["trouble"]
+        assert alone["spark-3"]["health"] == 200
+    finally:
+        fleet.lab("mend", "spark-2")
+    told = json.loads(fleet.plain("--json", "status", "spark-2").out)["spark-2"]
+    assert (str(told["release"]), told["confirmed"], str(told["back_from"])) == (goal, True, trial)
+    assert (told["health"], told["unit_state"]) == (200, "active")
+    plain = fleet.plain("status", "spark-2")
+    assert f"went back from release {trial}" in plain.out, plain.out
+    fleet.sparkops("deploy", "other", "spark-2")
+    assert "went back" not in fleet.plain("status", "spark-2").out
+    assert fleet.token("spark-2", "other")
 
 
 def test_a_trial_ends_also_through_a_power_cut(fleet: Nodes) -> None:

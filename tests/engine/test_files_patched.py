@@ -42,7 +42,7 @@ def test_one_engine_is_guarded_and_the_other_and_the_cache_are_pristine(serving:
     (cached,) = root.glob(f"cache/uv/archive-v0/*/{shipped().file}")
     assert hashlib.sha256(cached.read_bytes()).hexdigest() == BEFORE
     engines = serving.document("engine", "verify", NODE)[NODE]["engines"]
-    assert [one["differences"] for one in engines] == [[], []]
+    assert [one["problems"] for one in engines] == [[], []]
 
 
 @pytest.mark.parametrize("version", FACTS)

@@ -205,6 +205,15 @@ def test_root_on_a_node_drops_the_page_cache(two: Path) -> None:
     assert int(on(two, "spark-1", *resident)) < 1_000_000
 
 
+def test_a_node_has_a_spark_s_memory_which_a_test_can_change(two: Path) -> None:
+    assert "MemTotal:       127611696 kB\n" in on(two, "spark-2", "cat", "/proc/meminfo")
+    file = two / "nodes" / "spark-2" / "root/etc/sparkops-lab/meminfo"
+    whole = file.read_text()
+    for text in (whole.replace("MemAvailable:   123731968", "MemAvailable:     1048576"), whole):
+        file.write_text(text)
+        assert on(two, "spark-2", "cat", "/proc/meminfo") == text
+
+
 def test_exec_passes_streams_status_and_signals(two: Path) -> None:
     done = lab("exec", two, "spark-2", "--", "sh", "-c", "cat; echo oops >&2; kill -9 $$", stdin="in")
     assert (done.stdout, done.stderr, done.returncode) == ("in", "oops\n", 137)

@@ -277,6 +277,15 @@ def test_the_journal(login: Login):
     assert len(tail) == 2
     stamp = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"
     assert re.fullmatch(rf"{stamp} spark-1 sh\[\d+\]: three", tail[0])
+    journal = f"journalctl --user -u {unit} --no-pager -o cat"
+    assert login.run(f"{journal} -g '^TWO|^th'").out == b"three\n", "a capital letter asks for the case"
+    assert login.run(f"{journal} -g '^two|^th'").out == b"two\nthree\n"
+    assert login.run(f"{journal} -q -g nothing") == (1, b"", b"")
+    assert login.run(f"{journal} --since '1 min ago'").out == login.run(journal).out
+    assert login.run(f"{journal} -q --since '2200-01-01 12:00'").out == b""
+    assert login.run(f"{journal} --since whenever").rc == 1
+    followed = login.run(f"(sleep 0.5; systemctl --user restart {unit}) & timeout 2 {journal} -f -n 1").out.decode()
+    assert followed.splitlines()[:3] == [ended, started, "one"]
     assert login.run("journalctl --user -u nothing --no-pager").out == b"-- No entries --\n"
     assert login.run("journalctl --user --wrong").rc == 1
 

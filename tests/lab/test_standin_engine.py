@@ -174,6 +174,16 @@ def test_towers(
         assert "Application startup complete." not in copy.log
 
 
+def test_defects_that_start_as_if_nothing_were_wrong(serve: Callable[..., Copy]) -> None:
+    copy = serve(FP8, POOL, SPARKOPS_LAB_DEFECT="garbage,length,kv,backend").ready()
+    _, models = copy.get("/v1/models")
+    assert models["data"][0]["max_model_len"] == 131_072
+    _, said = copy.get("/v1/completions", {**PROMPT, "model": models["data"][0]["id"], "max_tokens": 4})
+    assert said["choices"][0]["text"] == "!!!!"
+    assert "GPU KV cache size: 411,940 tokens" in copy.log
+    assert "Using MARLIN Fp8 MoE backend" in copy.log
+
+
 @pytest.mark.parametrize(
     ("model", "flags", "pool", "backend", "tokens", "concurrency", "block"),
     [

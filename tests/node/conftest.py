@@ -23,6 +23,7 @@ class HereNode(LocalNode):
         self.store: dict[str, bytes] = {}
         self.fetched: list[str] = []
         self.ran: list[list[str]] = []
+        self.told: list[str] = []
         self.moves: list[tuple[float, float | None, str, str]] = []
 
     def run(self, argv: list[str], **options: Any) -> Completed:
@@ -31,6 +32,9 @@ class HereNode(LocalNode):
 
     def progress(self, done: float, total: float | None, unit: str, msg: str = "") -> None:
         self.moves.append((done, total, unit, msg))
+
+    def tell(self, lines: list[str]) -> None:
+        self.told += lines
 
     def content(self, digest: str, size: int) -> Iterator[bytes]:
         self.fetched.append(digest)

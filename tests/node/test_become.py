@@ -34,7 +34,9 @@ class Wire:
         self.told, sink = os.pipe()
         self.link = Link(source, sink)
         self.ends = [source, self.feed, self.told, sink]
-        self.children = Children(self.link, bundle.preamble({"command", "copy"}), password, str(folder), False)
+        self.children = Children(
+            self.link, bundle.preamble({"command", "copy"}), password, str(folder), str(folder), False
+        )
 
 
 @pytest.fixture

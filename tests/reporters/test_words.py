@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparkops.events import HostEnd, Progress
+from sparkops.events import HostEnd, Preflight, Progress
 from sparkops.reporters import words
 from tests.reporters.samples import task
 
@@ -70,3 +70,32 @@ def test_what_a_node_says_can_not_drive_the_terminal() -> None:
     assert "a\\x0db\\x9b31m \\udcff" in text
     assert text.endswith("c\td")
     text.encode("utf-8")
+
+
+CHECKS = Preflight([
+    {"check": "driver", "verdict": "pass", "found": "580", "remedy": "", "hosts": ["a", "b", "c", "d", "e"]},
+    {"check": "port", "verdict": "fail", "found": "\x1b[1mtaken", "remedy": "stop it", "hosts": ["b"]},
+    {"check": "port", "verdict": "pass", "found": "free", "remedy": "", "hosts": ["a", "c", "d", "e"]},
+    {"check": "reboot", "verdict": "warn", "found": "pending", "remedy": "reboot", "hosts": ["a", "c"]},
+])  # fmt: skip
+
+
+def test_the_preflight_is_a_table() -> None:
+    lines = words.preflight(CHECKS, everything=True)
+    assert [kind for _, kind in lines] == ["ok", "failed", "ok", "notice"]
+    assert "\n".join(text for text, _ in lines).splitlines() == [
+        "pass  driver  all 5 nodes         580",
+        "fail  port    b                   \\x1b[1mtaken",
+        "                                  -> stop it",
+        "pass  port    a, c, d and 1 more  free",
+        "warn  reboot  a, c                pending",
+        "                                  -> reboot",
+    ]
+
+
+def test_a_run_shows_what_is_not_as_it_should_be() -> None:
+    assert [text.split()[:2] for text, _ in words.preflight(CHECKS, everything=False)] == [
+        ["fail", "port"],
+        ["warn", "reboot"],
+    ]
+    assert words.preflight(Preflight(CHECKS.checks[:1]), everything=False) == []

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from sparkops.events import Handler, HostEnd, Task
+from sparkops.events import Handler, HostEnd, Notice, Task
+from sparkops.runner.batch import Budget
 from tests.runner.conftest import Play, Ran
 
 HEAD = "- hosts: all\n  gather_facts: false\n  tasks:\n"
@@ -293,6 +294,23 @@ def test_serial_runs_batch_after_batch_and_stops_when_one_has_failed(play: Play,
     assert (ran.code, ran.states("a"), ran.states("b")) == (1, {"t": "failed"}, {})
 
 
+def test_serial_counts_the_hosts_that_are_still_there(play: Play) -> None:
+    text = """
+    - hosts: all
+      gather_facts: false
+      tasks:
+        - {name: look, command: "test {{ inventory_hostname }} != a"}
+    - hosts: all
+      gather_facts: false
+      serial: [1, "100%"]
+      tasks:
+        - {name: canary, command: "false"}
+    """
+    ran = play(text, hosts=("a", "b", "c"))
+    assert [(event.host, event.state) for event in ran.tasks("canary")] == [("b", "failed")]
+    assert ran.states("c") == {"look": "changed"}
+
+
 def test_any_errors_fatal_and_max_fail_percentage(play: Play) -> None:
     text = """
     - hosts: all
@@ -308,6 +326,39 @@ def test_any_errors_fatal_and_max_fail_percentage(play: Play) -> None:
     assert ran.states("a") == {"first": "changed", "second": "changed"}
     ran = play(text % "max_fail_percentage: 30", hosts=("a", "b", "c"))
     assert ran.states("a") == {"first": "changed"}
+
+
+@pytest.mark.parametrize(
+    ("budget", "failing", "ran", "said"),
+    [
+        (None, "ac", "abcdef", ""),
+        (Budget(2), "ac", "abcdef", ""),
+        (Budget(1), "ac", "abcd", "2 failed, and no more than 1 may: e, f not touched"),
+        (Budget(0), "a", "ab", "1 failed, and no more than 0 may: c, d, e, f not touched"),
+        (Budget(50, percent=True), "ace", "abcdef", ""),
+        (Budget(49, percent=True), "c", "abcd", "1 of a batch of 2 failed, and no more than 49% may: e, f not"),
+        (Budget(99), "cd", "abcd", "all hosts of a batch failed: e, f not touched"),
+        (Budget(0), "e", "abcdef", ""),
+    ],
+)
+def test_no_more_batches_than_the_budget_of_failures_allows(
+    play: Play, budget: Budget | None, failing: str, ran: str, said: str
+) -> None:
+    text = f"""
+    - hosts: all
+      gather_facts: false
+      serial: 2
+      tasks:
+        - {{name: first, command: "true", failed_when: "inventory_hostname in '{failing}'"}}
+        - {{name: second, command: "true"}}
+    """
+    done = play(text, hosts=tuple("abcdef"), budget=budget)
+    assert "".join(host for host in "abcdef" if done.states(host)) == ran
+    # What a batch has begun it ends.
+    assert all("second" in done.states(host) for host in ran if host not in failing)
+    notices = [event.msg for event in done.events if isinstance(event, Notice)]
+    assert done.code == 1
+    assert [said in notice for notice in notices] == ([True] if said else [])
 
 
 def test_run_once_gives_its_result_to_all(play: Play) -> None:

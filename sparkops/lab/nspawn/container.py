@@ -75,6 +75,8 @@ class Container:
             *("systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", f"--directory={self.root}"),
             *(f"--machine={self.machine}", f"--hostname={self.name}", f"--network-namespace-path={self.net}"),
             *("--resolv-conf=off", "--timezone=off", "--link-journal=no", "--bind=/proc/sys/vm/drop_caches"),
+            # What is bound below /proc is looked up in the node's own file system.
+            "--bind=/etc/sparkops-lab/meminfo:/proc/meminfo",
         ]
         return entering(self.lab_net, ["sh", "-c", KEEPER, "keeper", *map(str, folders), "--", *nspawn])
 

@@ -15,6 +15,20 @@ from sparkops.lab.nspawn.host import call
 # The login user: the first ordinary one, as on a Spark.
 UID = 1000
 DRIVER_VERSION = "580.95.05"
+# /proc/meminfo of an idle Spark: 121.7 GiB visible, 118 available (the machine that carries the lab has less).
+MEMINFO = """\
+MemTotal:       127611696 kB
+MemFree:        122683392 kB
+MemAvailable:   123731968 kB
+Buffers:          131072 kB
+Cached:          1048576 kB
+SwapCached:            0 kB
+Mapped:           262144 kB
+Shmem:             16384 kB
+SReclaimable:     131072 kB
+SwapTotal:             0 kB
+SwapFree:              0 kB
+"""
 
 
 @dataclass(frozen=True)
@@ -47,6 +61,8 @@ def node_files(
         "etc/ssh/ssh_host_ed25519_key.pub": File(f"{host_key[1]}\n"),
         "etc/sudoers.d/spark": File(f"spark ALL=(ALL:ALL) {rule}\n", 0o440),
         "etc/sparkops-lab/driver": File(f"{DRIVER_VERSION}\n"),
+        # Written to in place, it changes what the node's /proc/meminfo says.
+        "etc/sparkops-lab/meminfo": File(MEMINFO),
         "usr/bin/nvidia-smi": File(nvidia_smi, 0o755),
         "home/spark/.ssh/authorized_keys": File(f"{public_key}\n", 0o600, spark=True),
     }

@@ -9,8 +9,11 @@ import json
 import os
 import socket
 import sys
+import time
 
 SOCKET = "manager"
+# Seconds between two looks of journalctl -f.
+PAUSE = 0.1
 
 
 def ask(run: str, tool: str, arguments: list[str]) -> tuple[int, str, str]:
@@ -34,10 +37,30 @@ def ask(run: str, tool: str, arguments: list[str]) -> tuple[int, str, str]:
     return rc, out, err
 
 
+def follow(run: str, arguments: list[str]) -> tuple[int, str, str]:
+    """journalctl -f: prints what comes, until it is ended. The answer that was none, as `ask` gives it."""
+    rest = [word for word in arguments if word not in ("-f", "--follow")]
+    limited = {"--no-tail"}.union(word[:2] for word in rest).isdisjoint(("-n", "--no-tail"))
+    first = rest + (["-n", "10"] if limited else [])
+    while True:
+        rc, out, err = ask(run, "journalctl", [*first, "--show-cursor"])
+        text, mark, cursor = out.rpartition("-- cursor: ")
+        if not mark:
+            return rc, out, err
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        time.sleep(PAUSE)
+        first = [*rest, "-n", "all", f"--after-cursor={cursor.strip()}"]
+
+
 def main() -> int:
     """Print what the tool prints and end as it ends."""
     run, tool, *arguments = sys.argv[1:]
     try:
+        if tool == "journalctl" and not {"-f", "--follow"}.isdisjoint(arguments):
+            rc, out, err = follow(run, arguments)
+            sys.stderr.write(err)
+            return rc
         rc, out, err = ask(run, tool, arguments)
     except OSError as error:
         sys.stderr.write(f"Failed to connect to bus: {error.strerror or error}\n")

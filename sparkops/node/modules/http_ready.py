@@ -1,10 +1,12 @@
-"""Wait until a served copy answers: health, its model's name, then one token that it really generates.
+"""Wait until a served copy answers: health, its model's name and context, then one token that it really generates.
 
 Example:
     - name: It serves
       http_ready:
         url: http://127.0.0.1:8000
         model: Qwen/Qwen3.6-35B-A3B-FP8
+        max_model_len: 262144
+        golden: {prompt: The capital of France is, answer: Paris}
         timeout: 900
         unit: sparkops-vllm
 """
@@ -26,15 +28,18 @@ RESTARTS = 2
 
 
 class Args(Arguments):
-    """model: the name that it must serve. url: where it answers, without /v1. release: in place of both, a release's
-    folder, whose serve.json says them and whose env has the key. timeout, interval: seconds. env_file: where the
-    server's VLLM_API_KEY is; it is never shown.
+    """model: the name that it must serve. url: where it answers, without /v1. max_model_len: the context that it must
+    have, in tokens. golden: {prompt, answer}, a question and a piece of its greedy answer, which must come within 64
+    tokens. release: in place of these, a release's folder, whose serve.json says them and whose env has the key.
+    timeout, interval: seconds. env_file: where the server's VLLM_API_KEY is; it is never shown.
 
     unit: the systemd unit that runs it; when that has failed or restarts in a loop there is nothing to wait for.
     """
 
     model: str | None = None
     url: str = "http://127.0.0.1:8000"
+    max_model_len: int | None = None
+    golden: dict[str, str] | None = None
     release: Path | None = None
     timeout: float = 600.0
     interval: float = 2.0
@@ -49,6 +54,8 @@ def apply(args: Args, node: Node) -> Outcome:
         args = of_release(args, args.release, node)
     if args.model is None:
         raise Failure("http_ready needs model, or a release that names it")
+    if args.golden is not None and not (set(args.golden) == {"prompt", "answer"} and all(args.golden.values())):
+        raise Failure("golden must be {prompt: TEXT, answer: TEXT}, neither of them empty")
     try:
         server = serving_probe.Server(args.url, key(args), node)
         if node.check:
@@ -67,7 +74,10 @@ def of_release(args: Args, folder: str, node: Node) -> Args:
     try:
         with open(os.path.join(folder, "serve.json"), encoding="utf-8") as file:
             said = json.load(file)
-        return Args(**{**vars(args), "url": said["url"], "model": said["model"], "env_file": folder + "/env"})
+        told = {name: said[name] for name in ("url", "model")}
+        # A release that an older sparkops wrote has none of these.
+        told.update({name: said.get(name) for name in ("max_model_len", "golden")})
+        return Args(**{**vars(args), **told, "env_file": folder + "/env"})
     except FileNotFoundError:
         if node.check:
             return Args(**{**vars(args), "model": ""})
@@ -88,9 +98,14 @@ def key(args: Args) -> str | None:
 def once(server: serving_probe.Server, args: Args) -> Outcome:
     """Is it ready now."""
     try:
-        return Outcome.ok(seconds=0.0, **serving_probe.ready(server, str(args.model), serving_probe.QUICK))
+        return Outcome.ok(seconds=0.0, **probe(server, args, serving_probe.QUICK))
     except serving_probe.NotYet as reason:
         return Outcome.unknown(f"not ready now: {reason}")
+
+
+def probe(server: serving_probe.Server, args: Args, left: float) -> dict[str, Any]:
+    """Ask once. Raises NotYet, Wrong."""
+    return serving_probe.ready(server, str(args.model), left, args.max_model_len, args.golden)
 
 
 def wait(server: serving_probe.Server, args: Args, node: Node) -> Outcome:
@@ -103,7 +118,7 @@ def wait(server: serving_probe.Server, args: Args, node: Node) -> Outcome:
     while True:
         left = args.timeout - (time.monotonic() - started)
         try:
-            said = serving_probe.ready(server, str(args.model), max(left, 1.0))
+            said = probe(server, args, max(left, 1.0))
             return Outcome.ok(seconds=round(time.monotonic() - started, 1), **said)
         except serving_probe.NotYet as error:
             reason = str(error)

@@ -23,7 +23,7 @@ LINES = 20000
 
 
 class Args(Arguments):
-    """A line that is missing is a failure. Another size of the KV cache is told, and with `strict` a failure."""
+    """A line that is missing is a failure. Another size of the KV cache is a warning, and with `strict` a failure."""
 
     unit: str  # the unit whose journal it is
     scope: Literal["system", "user"] = "system"
@@ -33,7 +33,7 @@ class Args(Arguments):
 
 
 def apply(args: Args, node: Node) -> Outcome:
-    """Always ok, or a Failure. Result: missing, kv_cache_tokens (None: not logged)."""
+    """Always ok, or a Failure. Result: missing, kv_cache_tokens (None: not logged), warnings."""
     unit = systemd.unit_name(args.unit)
     manager = systemd.Manager(node, args.scope)
     shown = manager.show(unit)
@@ -48,12 +48,14 @@ def apply(args: Args, node: Node) -> Outcome:
         wanted = "; ".join(map(repr, missing))
         raise Failure(f"{unit} did not log {wanted} since it started ({len(lines)} lines)", missing=missing)
     other = args.kv_cache_tokens is not None and tokens is not None and tokens != args.kv_cache_tokens
-    said = f"the KV cache has {tokens:,} tokens, not {args.kv_cache_tokens:,}" if other else ""
+    said = f"the KV cache has {tokens:,} tokens, not the {args.kv_cache_tokens:,} that fit its pool" if other else ""
     if other and args.strict and not node.check:
-        raise Failure(said, kv_cache_tokens=tokens)
+        raise Failure(f"{said} (strict: true)", kv_cache_tokens=tokens)
+    warnings = [said] if said else []
     if missing:
-        return Outcome.unknown(f"not logged yet: {'; '.join(missing)}", missing=missing)
-    return Outcome.ok(said, missing=missing, kv_cache_tokens=tokens)
+        told = f"not logged yet: {'; '.join(missing)}"
+        return Outcome.unknown(told, missing=missing, kv_cache_tokens=tokens, warnings=warnings)
+    return Outcome.ok(said, missing=missing, kv_cache_tokens=tokens, warnings=warnings)
 
 
 def since(manager: systemd.Manager, unit: str, started: float) -> list[str]:

@@ -29,7 +29,8 @@ class Args(Arguments):
 
     files: {name: {content, mode}}, mode "0644" when left out; a file that only its owner reads is never shown.
 
-    meta: who, when, why: written to release.json and not compared. A release is new when a file of it is.
+    meta: who, when, why: written to release.json, with the node's kernel and driver, and not compared. A release is
+    new when a file of it is. What its files were stands in SHA256SUMS, for its owner alone.
     confirm_within: seconds in which release_confirm must come, or the node goes back to the last confirmed release by
     itself (unit, scope: whose process is ended then). The first release of a service has nothing to go back to.
     """
@@ -73,20 +74,28 @@ def bring(folder: str, wanted: dict[str, File], args: Args, node: Node) -> Outco
     """Make a release of these files unless the current one is that."""
     previous = releases.linked(folder)
     now = read(os.path.join(folder, str(previous))) if previous else {}
-    said = {"service": args.service, "current": os.path.join(folder, "current"), "previous": previous}
+    said: dict[str, Any] = {"service": args.service, "current": os.path.join(folder, "current"), "previous": previous}
     said["confirmed"] = releases.linked(folder, "confirmed")
     if previous and same(now, wanted):
-        return Outcome.ok(f"release {previous}", release=previous, path=os.path.join(folder, str(previous)), **said)
+        path = os.path.join(folder, str(previous))
+        if args.confirm_within is None or releases.deadline(folder, previous) is None:
+            return Outcome.ok(f"release {previous}", release=previous, path=path, **said)
+        # A run before this one was stopped in its trial: this one has the whole of it again, and may undo it.
+        if not node.check:
+            releases.begin_trial(path, args.confirm_within)
+            watch(folder, previous, args, node)
+        return Outcome.changed(f"release {previous} is still on trial", release=previous, path=path, **said)
     number = max(releases.numbers(folder), default=0) + 1
     path = os.path.join(folder, str(number))
     if not node.check:
         os.makedirs(folder, exist_ok=True)
         releases.clean(folder)
         trial = args.confirm_within if releases.linked(folder, "confirmed") else None
-        write(folder, number, wanted, args.meta, trial)
-        releases.point(folder, number)
+        write(folder, number, wanted, {**args.meta, **beneath(node)}, trial)
+        # The watchdog first: a run that is killed between the two leaves no release that nobody watches.
         if trial is not None:
             watch(folder, number, args, node)
+        releases.point(folder, number)
     return Outcome.changed(f"release {number}", difference(now, wanted), release=number, path=path, **said)
 
 
@@ -95,8 +104,8 @@ def wanted_file(name: str, said: Any) -> File:
     from sparkops.node.modes import mode_bits
 
     releases.check_name("files", name)
-    if name == releases.META:
-        raise Failure(f"files: {releases.META} is written from meta")
+    if name in (releases.META, releases.SUMS):
+        raise Failure(f"files: {name} is written by this module")
     if not isinstance(said, dict) or not isinstance(said.get("content"), str) or set(said) - {"content", "mode"}:
         raise Failure(f"files: {name} must be {{content: TEXT, mode: MODE}}")
     mode = said.get("mode", "0644")
@@ -126,18 +135,28 @@ def same(now: dict[str, File], wanted: dict[str, File]) -> bool:
     }
 
 
+def beneath(node: Node) -> dict[str, Any]:
+    """What the release is deployed on."""
+    from sparkops.node import nvidia
+
+    return {"kernel": os.uname().release, "driver": nvidia.gpu(node)["driver"]}
+
+
 def write(folder: str, number: int, wanted: dict[str, File], meta: dict[str, Any], trial: float | None) -> None:
     """Write a release beside and give it its number; with a `trial` (seconds) it is unconfirmed from the start."""
+    from hashlib import sha256
+
     temp = os.path.join(folder, releases.TEMP + os.urandom(6).hex())
     os.mkdir(temp)
     for name, file in wanted.items():
         files.write(os.path.join(temp, name), file.data, file.mode)
+    sums = "".join(f"{sha256(file.data).hexdigest()}  {name}\n" for name, file in sorted(wanted.items()))
+    # They are of secrets too.
+    files.write(os.path.join(temp, releases.SUMS), sums.encode(), 0o600)
     about = {**meta, "release": number, "files": sorted(wanted)}
     files.write(os.path.join(temp, releases.META), (json.dumps(about, indent=2, sort_keys=True) + "\n").encode(), 0o644)
     if trial is not None:
-        import time
-
-        files.write(os.path.join(temp, releases.MARKER), releases.marker(time.time() + trial).encode(), 0o644)
+        releases.begin_trial(temp, trial)
     os.rename(temp, os.path.join(folder, str(number)))
     files.sync_folder(folder)
 

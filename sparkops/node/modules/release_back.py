@@ -28,7 +28,7 @@ class Args(Arguments):
 
 
 def apply(args: Args, node: Node) -> Outcome:
-    """Result: release (now current), previous. One that is named is no trial any more; the same again is ok."""
+    """Result: release (now current), previous, warnings. One that is named is on trial no more; the same is ok."""
     folder = releases.service_folder(args.home, args.service)
     there, now = sorted(releases.numbers(folder)), releases.linked(folder)
     if now is None:
@@ -44,10 +44,14 @@ def apply(args: Args, node: Node) -> Outcome:
     if goal is None:
         have = ", ".join(map(str, there))
         raise Failure(f"{args.service} has no release {args.to} to go back to; it is at {now}, and there are: {have}")
+    named = isinstance(args.to, int)
     if goal == now:
-        return Outcome.ok(f"release {now} is current", release=now, previous=now)
+        said = f"release {now} is current already"
+        return Outcome.ok(said, release=now, previous=now, warnings=[said] if named else [])
+    unseen = named and releases.deadline(folder, goal) is not None
+    warnings = [f"release {goal} has never been confirmed: nobody has seen it serve here"] if unseen else []
     if not node.check:
         if args.to != "confirmed":
             releases.end_trial(folder, goal)
         releases.point(folder, goal)
-    return Outcome.changed(f"release {now} -> {goal}", release=goal, previous=now)
+    return Outcome.changed(f"release {now} -> {goal}", release=goal, previous=now, warnings=warnings)

@@ -27,7 +27,9 @@ def apply(args: Args, node: Node) -> Outcome:
         if node.check:
             return Outcome.unknown("there is no release yet")
         raise Failure(f"{args.service} has no release on this node; deploy one first")
-    if args.release is not None and args.release != number and not node.check:
+    if args.release is not None and args.release != number:
+        if node.check:
+            return Outcome.changed(f"release {args.release} is confirmed", release=args.release)
         raise Failure(f"release {args.release} is not current any more: the node went back to {number} by itself")
     if releases.linked(folder, "confirmed") == number and releases.deadline(folder, number) is None:
         return Outcome.ok(f"release {number} is confirmed", release=number)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 
-from sparkops.node import journal, listeners, systemd
+from sparkops.node import condition, journal, systemd
 from sparkops.node.api import Arguments, Node, Outcome, Path
 from sparkops.node.facts import read
 
@@ -59,9 +59,9 @@ def apply(args: Args, node: Node) -> Outcome:
     disks, driver, clock, reboot_required, checkpoint, http.
     """
     current = os.path.join(args.home, "releases", args.service, "current")
-    release = released(current)
+    release = condition.released(current)
     words = release["words"]
-    host, port = option(words, "--host", args.host), int(option(words, "--port", str(args.port)))
+    host, port = condition.option(words, "--host", args.host), int(condition.option(words, "--port", str(args.port)))
     manager = systemd.Manager(node, args.scope)
     unit = systemd.unit_name(args.unit or f"sparkops-{args.service}")
     shown = systemd.properties(manager.call("show", "-p", ",".join(PROPERTIES), "--", unit).out)
@@ -75,17 +75,17 @@ def apply(args: Args, node: Node) -> Outcome:
         "port": port,
         "properties": shown,
         "uptime": uptime(shown),
-        "linger": lingering(args.scope),
+        "linger": condition.lingering(args.scope),
         "release": release,
         "journal": logged(manager, unit, shown.get("InvocationID", "")),
         "kernel": kernel(node),
-        "listeners": holders(port, unit, systemd.number(shown, "MainPID")),
-        "memory": memory(),
-        "disks": [disk("models_dir", args.models_dir), disk("sparkops_home", args.home)],
-        "driver": driver(node),
-        "clock": clock(node),
+        "listeners": condition.holders(port, unit, systemd.number(shown, "MainPID")),
+        "memory": condition.memory(),
+        "disks": [condition.disk("models_dir", args.models_dir), condition.disk("sparkops_home", args.home)],
+        "driver": condition.driver(node),
+        "clock": condition.clock(node),
         "reboot_required": os.path.exists("/run/reboot-required"),
-        "checkpoint": checkpoint(words[words.index("serve") + 1]) if "serve" in words[:-1] else None,
+        "checkpoint": checkpoint(words[words.index("serve") + 1], node.state_dir) if "serve" in words[:-1] else None,
         "http": asked(url, env, args, node),
     }
     found = hide(found, secret(env))
@@ -97,33 +97,6 @@ def address(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def released(current: str) -> dict[str, Any]:
-    """The release that `current` points to: number (None: there is none), recipe, words of the serve command."""
-    from shlex import split
-
-    try:
-        number = os.readlink(current)
-    except OSError:
-        number = ""
-    try:
-        recipe = json.loads(read(os.path.join(current, "recipe.json")) or "null")
-    except ValueError:
-        recipe = None
-    run = read(os.path.join(current, "run"))
-    try:
-        words = split(run.replace("\\\n", " "), comments=True)
-    except ValueError:
-        words = []
-    words = words[1:] if words[:1] == ["exec"] else words
-    program = bool(words) and os.path.isfile(words[0])
-    return {"number": int(number) if number.isdigit() else None, "recipe": recipe, "words": words, "program": program}
-
-
-def option(words: list[str], name: str, otherwise: str) -> str:
-    """The value of a flag among a command's words."""
-    return words[words.index(name) + 1] if name in words[:-1] else otherwise
-
-
 def uptime(shown: dict[str, str]) -> float | None:
     """Seconds since the unit's process started; None when none runs."""
     import time
@@ -132,15 +105,6 @@ def uptime(shown: dict[str, str]) -> float | None:
     if not stamp or not systemd.number(shown, "MainPID"):
         return None
     return round(time.clock_gettime(time.CLOCK_MONOTONIC) - stamp / 1e6, 1)
-
-
-def lingering(scope: str) -> bool | None:
-    """Whether the user's units run without a login; None where that does not matter or can't be told."""
-    from sparkops.node.files import user_name
-
-    if scope != "user" or not os.path.isdir("/var/lib/systemd/linger"):
-        return None
-    return os.path.exists(f"/var/lib/systemd/linger/{user_name(os.geteuid())}")
 
 
 def logged(manager: systemd.Manager, unit: str, invocation: str) -> dict[str, Any]:
@@ -170,58 +134,7 @@ def kernel(node: Node) -> list[str] | None:
     return [line for line in text.splitlines() if any(word in line for word in KERNEL_WORDS)][-KERNEL_LINES:]
 
 
-def holders(port: int, unit: str, main: int) -> list[dict[str, Any]]:
-    """The listeners on the port, each with whether it is of the unit (whose main process is `main`)."""
-    found = listeners.listeners(port)
-    for one in found:
-        pid = one["pid"]
-        one["ours"] = one["unit"] == unit or (pid is not None and main > 0 and main in listeners.ancestors(pid))
-    return found
-
-
-def memory() -> dict[str, int]:
-    """Bytes."""
-    from sparkops.node.hardware import meminfo
-
-    said = meminfo(read("/proc/meminfo"))
-    return {"total": said.get("MemTotal", 0), "available": said.get("MemAvailable", 0), "free": said.get("MemFree", 0)}
-
-
-def disk(name: str, path: str) -> dict[str, Any]:
-    """Bytes and inodes that the login user may still use where `path` is, or would be."""
-    at = path
-    while not os.path.isdir(at) and at not in ("/", ""):
-        at = os.path.dirname(at)
-    try:
-        found = os.statvfs(at or "/")
-    except OSError:
-        return {"name": name, "path": path, "free": None, "inodes": None}
-    inodes = found.f_favail if found.f_files else None
-    return {"name": name, "path": path, "free": found.f_bavail * found.f_frsize, "inodes": inodes}
-
-
-def driver(node: Node) -> dict[str, Any]:
-    """version (None: it does not answer), error, processes on the GPU ("PID NAME")."""
-    argv = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    done = node.run(argv, env={"LC_ALL": "C"}, timeout=60)
-    version = done.out.strip().partition("\n")[0]
-    if done.rc or not version[:1].isdigit():
-        return {"version": None, "error": (done.out + done.err).strip()[:300], "processes": []}
-    argv = ["nvidia-smi", "--query-compute-apps=pid,process_name", "--format=csv,noheader"]
-    listed = node.run(argv, env={"LC_ALL": "C"}, timeout=60)
-    processes = [line.replace(",", "") for line in listed.out.splitlines() if line[:1].isdigit()]
-    return {"version": version, "error": "", "processes": processes if listed.rc == 0 else []}
-
-
-def clock(node: Node) -> dict[str, Any]:
-    """Whether the clock is in sync and something keeps it so; None: can't be told."""
-    done = node.run(["timedatectl", "show", "-p", "NTP,NTPSynchronized"], env={"LC_ALL": "C"}, timeout=10)
-    said = systemd.properties(done.out) if done.rc == 0 else {}
-    words = {"yes": True, "no": False}
-    return {"synchronized": words.get(said.get("NTPSynchronized", "")), "ntp": words.get(said.get("NTP", ""))}
-
-
-def checkpoint(path: str) -> dict[str, Any]:
+def checkpoint(path: str, state_dir: str) -> dict[str, Any]:
     """What is wrong with a checkpoint, how many tensors it has, and the revision it was fetched at (None: unknown)."""
     from sparkops.node import safetensors
     from sparkops.node.checkpoint import INDEX
@@ -246,7 +159,13 @@ def checkpoint(path: str) -> dict[str, Any]:
         except OSError as error:
             problems.append(f"{name}: {error.strerror}")
     visual = sum("visual." in name for name in names)
-    return {"path": path, "problems": problems, "tensors": len(names), "visual": visual, "revision": revision(path)}
+    return {
+        "path": path,
+        "problems": problems,
+        "tensors": len(names),
+        "visual": visual,
+        "revision": revision(path, state_dir),
+    }
 
 
 def listed(index: str) -> list[str]:
@@ -257,8 +176,13 @@ def listed(index: str) -> list[str]:
         return []
 
 
-def revision(path: str) -> str | None:
-    """The commit that `hf download` has noted (--local-dir), or that names a snapshot of the hub's cache."""
+def revision(path: str, state_dir: str) -> str | None:
+    """The commit that sparkops or `hf download --local-dir` has noted, or that names a snapshot of the hub's cache."""
+    from sparkops.node.weights_record import Record
+
+    record = Record.of(state_dir, path)
+    if record is not None and "@" in record.source:
+        return record.source.rpartition("@")[2]
     head, _, last = path.rstrip("/").rpartition("/")
     if head.endswith("/snapshots"):
         return last
@@ -294,6 +218,8 @@ def counters(server: Server, interval: float, node: Node) -> list[dict[str, floa
     """Looks at /metrics: two, and more while the engine seems to stand still."""
     import time
 
+    from sparkops.node import serving_probe
+
     began = time.monotonic()
     found: list[dict[str, float]] = []
     while len(found) < 2 or (still(found) and time.monotonic() - began < PATIENCE):
@@ -302,21 +228,7 @@ def counters(server: Server, interval: float, node: Node) -> list[dict[str, floa
         status, text = server.ask("/metrics", None, QUICK)
         if status != 200 or not isinstance(text, str):
             return []
-        found.append({"at": round(time.monotonic() - began, 2), **series(text)})
-    return found
-
-
-def series(text: str) -> dict[str, float]:
-    """vLLM's series by name without prefix and labels, summed over engines; histograms' buckets are left out."""
-    found: dict[str, float] = {}
-    for line in text.splitlines():
-        name, _, value = line.rpartition(" ")
-        name = name.partition("{")[0]
-        if name.startswith("vllm:") and not name.endswith(("_bucket", "_created")):
-            try:
-                found[name[5:]] = found.get(name[5:], 0.0) + float(value)
-            except ValueError:
-                continue
+        found.append({"at": round(time.monotonic() - began, 2), **serving_probe.series(text)})
     return found
 
 

@@ -1,18 +1,16 @@
-"""How a served copy is: unit, release, health, load; and how its node is. Changes nothing.
+"""How served copies are: unit, release, health, load, drift; and how their node is. Changes nothing.
 
 Example:
-    - name: Look at the copy
+    - name: Look at the copies
       serving_status:
         home: /opt/sparkops
-        service: vllm
 """
 
 from __future__ import annotations
 
-import json
 import os
 
-from sparkops.node import releases, systemd
+from sparkops.node import drift, nvidia, releases, systemd
 from sparkops.node.api import Arguments, Node, Outcome, Path
 
 TYPE_CHECKING = False
@@ -30,25 +28,37 @@ METRICS = {
 
 class Args(Arguments):
     home: Path  # sparkops_home
-    service: str  # the service's name
+    service: str | None = None  # one service; left out, all that have a release here
     scope: Literal["system", "user"] = "system"
-    interval: float = 1.0  # seconds between two looks at the token counter; 0: no rate
+    interval: float = 1.0  # seconds between two looks at the token counters; 0: no rate
 
 
 def apply(args: Args, node: Node) -> Outcome:
     """Always ok. None: not known.
 
-    Result: unit_state, since (s since the epoch), release, confirmed, back_from, recipe, url, model, health (HTTP),
-    running, waiting, tok_s, kv_use (0 to 1), mem_available, mem_free (bytes), power_w, temperature_c, driver, kernel,
-    reboot_pending.
+    Result: services, mem_available, mem_free (bytes), power_w, temperature_c, driver, kernel, reboot_pending. Each
+    service: service, unit_state, since (s since the epoch), release, confirmed, back_from, recipe, url, model, health
+    (HTTP), running, waiting, tok_s, kv_use (0 to 1), drift, patches, engine, kernel_then, driver_then (at the deploy).
     """
-    folder = releases.service_folder(args.home, args.service)
-    unit = systemd.unit_name(f"sparkops-{args.service}")
-    shown = systemd.Manager(node, args.scope).show(unit)
+    manager = systemd.Manager(node, args.scope)
+    names = releases.services(args.home) if args.service is None else [args.service]
+    services = [_copy(args.home, name, manager) for name in names]
+    _load(services, args.interval, node)
+    reboot = any(os.path.exists(path) for path in ("/run/reboot-required", "/var/run/reboot-required"))
+    beneath = {**_memory(), **nvidia.gpu(node), "kernel": os.uname().release, "reboot_pending": reboot}
+    return Outcome.ok(services=services, **beneath)
+
+
+def _copy(home: str, service: str, manager: systemd.Manager) -> dict[str, Any]:
+    folder = releases.service_folder(home, service)
+    shown = manager.show(systemd.unit_name(f"sparkops-{service}"))
     number = releases.linked(folder)
-    about = _json(os.path.join(folder, "current", releases.META))
-    serve = _json(os.path.join(folder, "current", "serve.json"))
-    found: dict[str, Any] = {
+    about = drift.document(os.path.join(folder, "current", releases.META))
+    serve = drift.document(os.path.join(folder, "current", "serve.json"))
+    found = drift.look(home, service, shown)
+    then = found.pop("deployed")
+    return {
+        "service": service,
         "unit_state": shown.get("ActiveState", "unknown") if shown.get("LoadState") == "loaded" else "absent",
         "since": systemd.started_at(shown) or None,
         "release": number,
@@ -57,22 +67,10 @@ def apply(args: Args, node: Node) -> Outcome:
         "recipe": about.get("recipe"),
         "url": serve.get("url"),
         "model": serve.get("model"),
-        "reboot_pending": os.path.exists("/run/reboot-required") or os.path.exists("/var/run/reboot-required"),
-        "kernel": os.uname().release,
+        **found,
+        "kernel_then": then["kernel"],
+        "driver_then": then["driver"],
     }
-    found.update(_load(serve, args.interval, node))
-    found.update(_memory())
-    found.update(_gpu(node))
-    return Outcome.ok(**found)
-
-
-def _json(path: str) -> dict[str, Any]:
-    try:
-        with open(path, encoding="utf-8") as file:
-            value = json.load(file)
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _failed_later(folder: str, number: int | None) -> int | None:
@@ -81,37 +79,45 @@ def _failed_later(folder: str, number: int | None) -> int | None:
     return max((n for n in later if releases.deadline(folder, n) is not None), default=None)
 
 
-def _load(serve: dict[str, Any], interval: float, node: Node) -> dict[str, Any]:
-    found: dict[str, Any] = dict.fromkeys(("health", "running", "waiting", "tok_s", "kv_use"))
-    url = serve.get("url")
-    if not isinstance(url, str):
-        return found
+def _load(services: list[dict[str, Any]], interval: float, node: Node) -> None:
+    """Add each copy's health and load; one pause for all of them."""
     import time
+
+    before = {}
+    for copy in services:
+        copy.update(dict.fromkeys(("health", "running", "waiting", "tok_s", "kv_use")))
+        if not isinstance(copy["url"], str):
+            continue
+        copy["health"] = _get(copy["url"], "/health")[0]
+        if copy["health"] is None:
+            continue
+        said = _metrics(_get(copy["url"], "/metrics")[1])
+        copy.update({name: said.get(name) for name in ("running", "waiting", "kv_use")})
+        if "tokens" in said:
+            before[copy["service"]] = (said["tokens"], time.monotonic())
+    if not before or interval <= 0:
+        return
+    node.pause(interval)
+    for copy in services:
+        if copy["service"] in before:
+            tokens, at = before[copy["service"]]
+            after = _metrics(_get(copy["url"], "/metrics")[1])
+            if "tokens" in after:
+                copy["tok_s"] = round((after["tokens"] - tokens) / (time.monotonic() - at), 1)
+
+
+def _get(url: str, path: str) -> tuple[int | None, str]:
+    """Status (None: no answer) and text."""
     from urllib.error import HTTPError, URLError
     from urllib.request import ProxyHandler, build_opener
 
-    ask = build_opener(ProxyHandler({}))
-
-    def get(path: str) -> tuple[int | None, str]:
-        try:
-            with ask.open(url + path, timeout=5) as answer:
-                return answer.status, answer.read().decode("utf-8", "replace")
-        except HTTPError as error:
-            return error.code, ""
-        except (URLError, OSError):
-            return None, ""
-
-    found["health"] = get("/health")[0]
-    if found["health"] is None:
-        return found
-    before, at = _metrics(get("/metrics")[1]), time.monotonic()
-    found.update({name: before.get(name) for name in ("running", "waiting", "kv_use")})
-    if interval > 0 and "tokens" in before:
-        node.pause(interval)
-        after = _metrics(get("/metrics")[1])
-        if "tokens" in after:
-            found["tok_s"] = round((after["tokens"] - before["tokens"]) / (time.monotonic() - at), 1)
-    return found
+    try:
+        with build_opener(ProxyHandler({})).open(url + path, timeout=5) as answer:
+            return answer.status, answer.read().decode("utf-8", "replace")
+    except HTTPError as error:
+        return error.code, ""
+    except (URLError, OSError):
+        return None, ""
 
 
 def _metrics(text: str) -> dict[str, float]:
@@ -136,22 +142,3 @@ def _memory() -> dict[str, int | None]:
             if words[0] in names:
                 found[names[words[0]]] = int(words[1]) * 1024
     return found
-
-
-def _gpu(node: Node) -> dict[str, Any]:
-    """Of the first GPU; a field that reads [N/A] is None."""
-    fields = {"driver_version": "driver", "power.draw": "power_w", "temperature.gpu": "temperature_c"}
-    asked = node.run(["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"], timeout=20)
-    values = asked.out.splitlines()[0].split(",") if asked.rc == 0 and asked.out.strip() else []
-    found: dict[str, Any] = dict.fromkeys(fields.values())
-    for name, value in zip(fields.values(), values):
-        text = value.strip()
-        found[name] = text if name == "driver" else _number(text)
-    return found
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None

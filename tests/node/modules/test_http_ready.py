@@ -127,6 +127,69 @@ def test_another_model_is_no_reason_to_wait(server: Serving, apply: Any) -> None
     assert ask(apply, server, check=True).state == "unknown"
 
 
+@pytest.mark.parametrize(
+    ("told", "message"), [({"max_model_len": 131072}, "is 131,072, not 262,144"), ({}, "is not told, not 262,144")]
+)
+def test_another_context_is_no_reason_to_wait(server: Serving, apply: Any, told: dict[str, int], message: str) -> None:
+    assert ask(apply, server, max_model_len=262144).state == "ok"
+    server.models = [{"id": MODEL, **told}]
+    started = time.monotonic()
+    with pytest.raises(Failure, match=message):
+        ask(apply, server, max_model_len=262144, timeout=60)
+    assert time.monotonic() - started < 1
+    assert ask(apply, server, max_model_len=262144, check=True).state == "unknown"
+    assert ask(apply, server).state == "ok"
+
+
+GOLDEN = {"prompt": "The capital of France is", "answer": "Paris"}
+
+
+def test_a_golden_answer_is_asked_for_greedily(server: Serving, apply: Any) -> None:
+    server.completion = {"choices": [{"text": " Paris. The"}], "usage": {"completion_tokens": 3}}
+    assert ask(apply, server, golden=GOLDEN).state == "ok"
+    assert server.asked[-1][1] == {"model": MODEL, "prompt": GOLDEN["prompt"], "max_tokens": 64, "temperature": 0}
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        {"choices": [{"text": " !!!!!" + "!" * 1000}], "usage": {"completion_tokens": 64}},
+        {"choices": [{"text": None}], "usage": {"completion_tokens": 64}},
+    ],
+)
+def test_garbage_is_shown_and_not_waited_for(server: Serving, apply: Any, completion: dict[str, Any]) -> None:
+    server.completion = completion
+    started = time.monotonic()
+    with pytest.raises(Failure, match=r"to the prompt .* it answers .* no 'Paris'") as caught:
+        ask(apply, server, golden=GOLDEN, timeout=60)
+    assert time.monotonic() - started < 1
+    assert len(caught.value.msg) < 500
+    assert ask(apply, server, golden=GOLDEN, check=True).state == "unknown"
+
+
+@pytest.mark.parametrize("golden", [{}, {"prompt": "x"}, {"prompt": "x", "answer": ""}, {**GOLDEN, "more": "x"}])
+def test_half_a_golden_answer(server: Serving, apply: Any, golden: dict[str, str]) -> None:
+    with pytest.raises(Failure, match="golden must be"):
+        ask(apply, server, golden=golden)
+
+
+def test_a_release_says_what_it_must_be(tmp_path: Path, server: Serving, apply: Any) -> None:
+    said = {"url": url(server), "model": MODEL, "max_model_len": 262144, "golden": GOLDEN}
+    (tmp_path / "env").write_text("")
+
+    def check(**change: Any) -> Any:
+        (tmp_path / "serve.json").write_text(json.dumps({**said, **change}))
+        return apply("http_ready", release=str(tmp_path), timeout=0.5)
+
+    with pytest.raises(Failure, match="no 'Paris'"):
+        check()
+    with pytest.raises(Failure, match="is 262,144, not 1,024"):
+        check(max_model_len=1024)
+    assert check(golden=None).state == "ok"
+    del said["max_model_len"], said["golden"]
+    assert check().state == "ok", "a release of an older sparkops"
+
+
 def test_the_key_comes_from_the_file_and_is_not_shown(tmp_path: Path, server: Serving, apply: Any) -> None:
     server.key = "hush"
     with pytest.raises(Failure, match="env_file must hold"):

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,8 @@ def listing(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(path): (path.lstat().st_mtime_ns, path.lstat().st_ino) for path in sorted(folder.rglob("*"))}
 
 
-def test_releases_are_written_once_and_current_moves(tmp_path: Path, apply: Any) -> None:
+def test_releases_are_written_once_and_current_moves(tmp_path: Path, apply: Any, node: Any) -> None:
+    node.program("nvidia-smi", "#!/bin/sh\necho 580.95.05, 16.00, 42\n")
     args = {"home": str(tmp_path / "h"), "service": "vllm", "files": {"run": RUN, "env": ENV}, "meta": {"who": "me"}}
     folder = tmp_path / "h/releases/vllm"
     checked = apply("release", check=True, **args)
@@ -28,7 +31,11 @@ def test_releases_are_written_once_and_current_moves(tmp_path: Path, apply: Any)
     assert (folder / "current").readlink() == Path("1")
     assert stat.S_IMODE((folder / "1/env").stat().st_mode) == 0o600
     assert stat.S_IMODE((folder / "1/run").stat().st_mode) == 0o755
-    assert json.loads((folder / "1/release.json").read_text()) == {"who": "me", "release": 1, "files": ["env", "run"]}
+    about = json.loads((folder / "1/release.json").read_text())
+    assert about.pop("kernel") == os.uname().release
+    assert about == {"who": "me", "release": 1, "files": ["env", "run"], "driver": "580.95.05"}
+    assert stat.S_IMODE((folder / "1/SHA256SUMS").stat().st_mode) == 0o600
+    subprocess.run(["sha256sum", "-c", "--strict", "--quiet", "SHA256SUMS"], cwd=folder / "1", check=True)
     before = listing(tmp_path)
     again = apply("release", **{**args, "meta": {"who": "another"}})
     assert (again.state, again.result["release"], listing(tmp_path)) == ("ok", 1, before)
@@ -98,7 +105,7 @@ def test_a_secret_is_in_no_diff_and_no_result(tmp_path: Path, apply: Any) -> Non
         ({"service": "a b"}, "service"),
         ({"files": {"../run": RUN}}, "files: '../run'"),
         ({"files": {".hidden": RUN}}, "files"),
-        ({"files": {"release.json": RUN}}, "written from meta"),
+        ({"files": {"release.json": RUN}}, "written by this module"),
         ({"files": {"run": {"content": "x", "mode": 493}}}, "quote it"),
         ({"files": {"run": {"content": 1}}}, "content: TEXT"),
         ({"files": {"run": {"content": "x", "owner": "y"}}}, "content: TEXT"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ import pytest
 
 from sparkops.node import releases
 from sparkops.node.api import Failure, Outcome
+from sparkops.node.jobs import Job
 from sparkops.node.runtime import LocalNode
 
 
 @pytest.fixture
-def apply(tmp_path: Path) -> Any:
+def apply(tmp_path: Path) -> Iterator[Any]:
     def run(module: str, check: bool = False, **args: Any) -> Outcome:
         found = __import__(f"sparkops.node.modules.{module}", fromlist=["apply"])
         node = LocalNode(None, str(tmp_path / "state"), check, {})
@@ -24,7 +26,10 @@ def apply(tmp_path: Path) -> Any:
         outcome: Outcome = found.apply(found.Args(**given), node)
         return outcome
 
-    return run
+    yield run
+    # So that no watchdog goes on.
+    for marker in tmp_path.glob("releases/*/*/unconfirmed"):
+        marker.unlink()
 
 
 def _defaults(module: Any, args: dict[str, Any]) -> dict[str, Any]:
@@ -56,6 +61,7 @@ def test_a_trial_that_is_confirmed_stays(apply: Any, tmp_path: Path) -> None:
     apply("release_confirm")
     deploy(apply, "two", within=1.2)
     assert (tmp_path / "releases/vllm/2/unconfirmed").exists()
+    assert apply("release_confirm", release=3, check=True).state == "changed"
     assert apply("release_confirm", release=2).state == "changed"
     time.sleep(2.5)
     assert (current(tmp_path), current(tmp_path, "confirmed")) == ("2", "2")
@@ -71,6 +77,63 @@ def test_a_trial_that_nobody_confirms_ends_at_the_last_confirmed_release(apply: 
     assert current(tmp_path) == "1"
     with pytest.raises(Failure, match="went back to 1 by itself"):
         apply("release_confirm", release=2)
+
+
+def test_a_run_that_is_killed_before_the_new_release_is_current_leaves_it_watched(
+    apply: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deploy(apply, "one")
+    apply("release_confirm")
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(releases, "point", killed)
+        with pytest.raises(KeyboardInterrupt):
+            deploy(apply, "two", within=60)
+    assert current(tmp_path) == "1"
+    end = time.monotonic() + 5
+    while not (running := Job(str(tmp_path / "state"), "trial-vllm-2").running()) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert running
+
+
+def test_a_run_after_one_that_was_killed_has_the_whole_trial(apply: Any, tmp_path: Path) -> None:
+    deploy(apply, "one")
+    apply("release_confirm")
+    deploy(apply, "two", within=2)
+    marker = tmp_path / "releases/vllm/2/unconfirmed"
+    (tmp_path / "releases/vllm/2/starts").write_text("\n")
+    before = marker.read_text()
+    files = {"run": {"content": "two", "mode": "0755"}}
+    assert apply("release", check=True, files=files, confirm_within=60).state == "changed"
+    assert marker.read_text() == before
+    again = deploy(apply, "two", within=60)
+    assert (again.state, again.result["release"], again.result["confirmed"]) == ("changed", 2, 1)
+    assert not (tmp_path / "releases/vllm/2/starts").exists()
+    time.sleep(3.5)
+    assert current(tmp_path) == "2"
+    assert apply("release_confirm").state == "changed"
+    assert deploy(apply, "two", within=60).state == "ok"
+
+
+def test_the_guard_goes_back_at_the_fourth_start_of_a_trial(apply: Any, tmp_path: Path) -> None:
+    deploy(apply, "one")
+    apply("release_confirm")
+    deploy(apply, "two", within=3600)
+    guard = tmp_path / "releases/vllm/guard"
+    guard.write_text((Path(__file__).parents[3] / "templates/guard.j2").read_text())
+    seen = []
+    for _ in range(5):
+        subprocess.run(["sh", guard], check=True, capture_output=True)
+        seen.append(current(tmp_path))
+    assert seen == ["2", "2", "2", "1", "1"]
+    deploy(apply, "three", within=3600)
+    apply("release_confirm")
+    for _ in range(5):
+        subprocess.run(["sh", guard], check=True, capture_output=True)
+    assert current(tmp_path) == "3", "a confirmed release may start as often as it is asked to"
 
 
 def test_the_guard_goes_back_only_after_the_deadline(apply: Any, tmp_path: Path) -> None:
@@ -102,11 +165,18 @@ def test_going_back(apply: Any, tmp_path: Path) -> None:
     assert current(tmp_path) == "3"
     assert (apply("release_back").state, current(tmp_path)) == ("changed", "2")
     assert (apply("release_back", to=3).state, current(tmp_path)) == ("changed", "3")
-    assert apply("release_back", to=3).state == "ok"
+    again = apply("release_back", to=3)
+    assert (again.state, again.result["warnings"]) == ("ok", ["release 3 is current already"])
     with pytest.raises(Failure, match="there are: 1, 2, 3"):
         apply("release_back", to=9)
     (tmp_path / "releases/vllm/2/unconfirmed").write_text("1")
-    assert apply("release_back").result["release"] == 1
+    assert apply("release_back", check=True).result == {"release": 1, "previous": 3, "warnings": []}
+    # One that is named is gone to all the same, and said to be what it is.
+    said = ["release 2 has never been confirmed: nobody has seen it serve here"]
+    assert apply("release_back", check=True, to=2).result["warnings"] == said
+    assert apply("release_back", to=2).result["warnings"] == said
+    assert apply("release_back", to=1).result["warnings"] == []
+    assert apply("release_back", to=2).result["warnings"] == []
 
 
 def test_pruning_keeps_what_is_in_use(apply: Any, tmp_path: Path) -> None:
@@ -164,3 +234,25 @@ def test_a_trial_ends_with_the_boot_in_which_it_began(apply: Any, tmp_path: Path
     assert current(tmp_path) == "1"
     assert apply("release_back", to=2).state == "changed"
     assert not marker.exists()
+
+
+def test_releases_are_listed_with_their_states(apply: Any, tmp_path: Path) -> None:
+    def states(**args: Any) -> list[tuple[int, bool, str]]:
+        listed = apply("release_list", **args).result["releases"]
+        return [(one["release"], one["current"], one["state"]) for one in listed]
+
+    assert states() == []
+    deploy(apply, "one")
+    assert states() == [(1, True, "unconfirmed")]
+    apply("release_confirm")
+    deploy(apply, "two", within=60)
+    assert states() == [(2, True, "on trial"), (1, False, "confirmed")]
+    apply("release_back", to="confirmed")
+    assert states() == [(2, False, "failed"), (1, True, "confirmed")]
+    deploy(apply, "three")
+    apply("release_confirm")
+    assert states() == [(3, True, "confirmed"), (2, False, "failed"), (1, False, "served")]
+    assert apply("release_list").result["releases"][0]["engine"] == "e1"
+    assert states(service=None) == states()
+    (tmp_path / "releases/vllm/1/release.json").write_text("no json")
+    assert apply("release_list").result["releases"][2]["engine"] is None

@@ -9,6 +9,8 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
+ISO = {"short-iso": "seconds", "short-iso-precise": "microseconds"}
+
 
 class Entry(NamedTuple):
     """A line of a journal; `time` in microseconds since 1970."""
@@ -50,12 +52,12 @@ class Journal:
 
 
 def show(entry: Entry, host: str, style: str) -> str:
-    """An entry in one of journalctl's styles: short, short-iso, cat or json."""
+    """An entry in one of journalctl's styles: short, short-iso, short-iso-precise, cat or json."""
     if style == "cat":
         return entry.message
     if style == "json":
         fields = {"__REALTIME_TIMESTAMP": str(entry.time), "_HOSTNAME": host, "SYSLOG_IDENTIFIER": entry.identifier}
         return json.dumps(fields | {"_PID": str(entry.pid), "MESSAGE": entry.message})
     moment = datetime.fromtimestamp(entry.time / 1e6).astimezone()
-    stamp = moment.isoformat(timespec="seconds") if style == "short-iso" else moment.strftime("%b %d %H:%M:%S")
+    stamp = moment.isoformat(timespec=ISO[style]) if style in ISO else moment.strftime("%b %d %H:%M:%S")
     return f"{stamp} {host} {entry.identifier}[{entry.pid}]: {entry.message}"

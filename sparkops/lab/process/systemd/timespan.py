@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from datetime import datetime, timedelta
 
 UNITS = {
     **dict.fromkeys(("us", "usec", "µs"), 1e-6),
@@ -13,6 +14,7 @@ UNITS = {
     **dict.fromkeys(("h", "hr", "hour", "hours"), 3600.0),
     **dict.fromkeys(("d", "day", "days"), 86400.0),
 }
+FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%H:%M:%S", "%H:%M")
 SHOWN = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1000), ("us", 1))
 
 
@@ -40,3 +42,35 @@ def show(seconds: float) -> str:
         if count:
             words.append(f"{count}{unit}")
     return " ".join(words) or "0"
+
+
+class NoTime(ValueError):
+    """It is no point in time; the message is the text."""
+
+
+def moment(text: str, now: float) -> float:
+    """A point in time as systemd.time(7) writes it, in seconds since 1970. Raises NoTime.
+
+    Of its forms: "now", "today", "yesterday", "-10min", "10 min ago", "2026-11-30 12:00", "12:00", "@1700000000".
+    """
+    words = text.strip()
+    midnight = datetime.fromtimestamp(now).replace(hour=0, minute=0, second=0, microsecond=0)
+    named = {"now": now, "today": midnight.timestamp(), "yesterday": (midnight - timedelta(days=1)).timestamp()}
+    if words in named:
+        return named[words]
+    try:
+        if words.startswith("@"):
+            return float(words[1:])
+        if words.startswith("-"):
+            return now - parse(words[1:])
+        if words.endswith(" ago"):
+            return now - parse(words.removesuffix(" ago"))
+    except ValueError:
+        raise NoTime(text) from None
+    for form in FORMATS:
+        try:
+            found = datetime.strptime(words, form)
+        except ValueError:
+            continue
+        return (found if "%Y" in form else datetime.combine(midnight, found.time())).timestamp()
+    raise NoTime(text)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import getopt
+import re
+import time
 
 from sparkops.lab.process.control import Reply
+from sparkops.lab.process.systemd import timespan
 from sparkops.lab.process.systemd.journal import show
 from sparkops.lab.process.systemd.manager import Manager
 
-JOURNAL_STYLES = ("short", "short-iso", "cat", "json")
+JOURNAL_STYLES = ("short", "short-iso", "short-iso-precise", "cat", "json")
 USAGE = 1
 
 
@@ -18,12 +21,17 @@ def unit_name(word: str) -> str:
 
 
 def journalctl(manager: Manager, argv: list[str]) -> Reply:
-    """journalctl [--user] -u UNIT... [-n N|all] [-o STYLE] [--no-pager] [-q] [-r]."""
+    """journalctl [--user] -u UNIT... [-n N|all] [-S TIME] [-g REGEX] [-o STYLE] [--no-pager] [-q] [-r]; client.py does
+    -f, with --after-cursor and --show-cursor.
+    """
     try:
         options, rest = getopt.gnu_getopt(
             argv,
-            "u:n:o:qrb",
-            ["user", "unit=", "user-unit=", "lines=", "output=", "no-pager", "quiet", "reverse", "boot"],
+            "u:n:o:S:g:qrb",
+            [
+                *("user", "unit=", "user-unit=", "lines=", "output=", "no-pager", "quiet", "reverse", "boot", "since="),
+                *("grep=", "no-tail", "after-cursor=", "show-cursor"),
+            ],
         )
         given = dict(options)
         if rest:
@@ -33,19 +41,30 @@ def journalctl(manager: Manager, argv: list[str]) -> Reply:
             raise getopt.GetoptError(f"Unknown output '{style}' (of the lab's stand-in: {', '.join(JOURNAL_STYLES)}).")
         lines = given.get("-n") or given.get("--lines") or "all"
         count = None if lines == "all" else int(lines)
+        since = next((timespan.moment(value, time.time()) for key, value in options if key in ("-S", "--since")), 0.0)
+        wanted = given.get("-g", given.get("--grep", ""))
+        pattern = re.compile(wanted, re.IGNORECASE if wanted == wanted.lower() else 0)
     except getopt.GetoptError as error:
         return Reply(USAGE, err=f"journalctl: {error}\n")
+    except timespan.NoTime as error:
+        return Reply(USAGE, err=f"Failed to parse timestamp: {error}\n")
+    except re.error as error:
+        return Reply(USAGE, err=f'Bad pattern "{wanted}": {error}\n')
     except ValueError:
         return Reply(USAGE, err=f"Failed to parse lines '{lines}'\n")
     names = [unit_name(value) for key, value in options if key in ("-u", "--unit", "--user-unit")]
     entries = manager.journal.read(names or manager.journal.units())
+    cursor = entries[-1].time if entries else 0
+    after = max(int(given.get("--after-cursor", 0)) + 1, round(since * 1e6))
+    entries = [entry for entry in entries if entry.time >= after and pattern.search(entry.message)]
     entries = entries[len(entries) - count if count is not None and count < len(entries) else 0 :]
     if "-r" in given or "--reverse" in given:
         entries.reverse()
     quiet = "-q" in given or "--quiet" in given
+    last = f"-- cursor: {cursor}\n" if "--show-cursor" in given else ""
     if not entries:
-        return Reply(0, "" if quiet else "-- No entries --\n")
-    return Reply(0, "".join(show(entry, manager.host, style) + "\n" for entry in entries))
+        return Reply(1 if wanted else 0, ("" if quiet else "-- No entries --\n") + last)
+    return Reply(0, "".join(show(entry, manager.host, style) + "\n" for entry in entries) + last)
 
 
 def loginctl(manager: Manager, argv: list[str]) -> Reply:

@@ -8,6 +8,7 @@ import time
 import zlib
 from contextlib import contextmanager
 
+from ..model_executor.models.interfaces import has_defect
 from . import tokens
 
 TYPE_CHECKING = False
@@ -111,7 +112,7 @@ class Answer:
             if index == self._length - 1:
                 self.finish_reason = self._full
                 self._engine.observe("e2e_request_latency_seconds", time.monotonic() - start)
-            yield tokens.word(self._seed, index)
+            yield tokens.GARBAGE if has_defect("garbage") else tokens.word(self._seed, index)
 
     def _cut(self, due: float) -> bool:
         """Wait until `due` (monotonic seconds) and, when wedged, beyond. True: the engine stops."""

@@ -8,7 +8,7 @@ import time
 from .._version import __version__
 from ..logger import info
 from ..model_executor.checkpoint import Checkpoint
-from ..model_executor.models.interfaces import MultiModalConfig
+from ..model_executor.models.interfaces import MultiModalConfig, has_defect
 from ..model_executor.models.qwen3_5_mtp import Qwen3_5MTP
 from ..model_executor.models.registry import model_class
 from .kv_cache import GIB, KVCache
@@ -65,11 +65,14 @@ def load(args: Namespace, checkpoint: Checkpoint) -> Loaded:
             "gpu_memory_utilization config.",
         )
     cache.check(pool)
+    if has_defect("kv"):
+        # As an engine would that lays out its blocks in another way.
+        pool -= cache.block_bytes
     tokens, concurrency = cache.tokens(pool), cache.concurrency(pool)
     say("kv_cache_utils.py:2146", f"GPU KV cache size: {tokens:,} tokens")
     say("kv_cache_utils.py:2147", f"Maximum concurrency for {length:,} tokens per request: {concurrency:.2f}x")
     return Loaded(
-        max_model_len=length,
+        max_model_len=length // 2 if has_defect("length") else length,
         kv_tokens=tokens,
         draft_tokens=draft_tokens,
         draft_sound=draft is not None and draft.sound,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..model_executor.models.interfaces import has_defect
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -24,5 +26,7 @@ def backend_line(config: dict[str, Any], wanted: str) -> str:
                 f"moe_backend='{wanted}' is not supported for {kind} MoE; expected one of {sorted(names)}."
             )
         chosen = names[wanted]
+    if has_defect("backend"):
+        chosen = candidates[-1] if chosen != candidates[-1] else candidates[0]
     quoted = f"'{chosen}'" if kind == "NvFp4" else chosen
     return f"Using {quoted} {kind} MoE backend out of potential backends: {candidates}"

@@ -18,6 +18,8 @@ ANSWER = (
     "a node serves one copy of the model and every copy answers alone so that none waits for another while its router "
     "sends each token to eight experts which read their weights from memory"
 )
+# What wrong kernels make of any prompt.
+GARBAGE = "!"
 WORDS = tuple(word.group() for word in re.finditer(r"\w+", ANSWER))
 
 

@@ -67,5 +67,7 @@ def require(missing: set[str]) -> None:
 
 
 def has_defect(name: str) -> bool:
-    """Whether the lab asked for a defect."""
+    """Whether the lab asked for a defect: seed001 (towers), garbage (tokens), length (half the context), kv (one block
+    too few), backend (another than is best).
+    """
     return name in os.environ.get("SPARKOPS_LAB_DEFECT", "").split(",")
