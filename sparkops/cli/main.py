@@ -32,7 +32,7 @@ VERBS = {
     "purge-cache": ("purge_cache", "Give back the memory that the page cache holds of the models"),
     "play": ("play", "Run a playbook"),
     "recipe": ("recipe", "Show and check recipes, and the command that each means"),
-    "engine": ("engine", "Show engines, and resolve their locks"),
+    "engine": ("engine", "Show engines, resolve their locks, verify them on nodes"),
     "checkpoint": ("checkpoint", "Say what a checkpoint is and whether it fits, or give it a draft"),
     "weights": ("weights", "Fetch checkpoints once, and copy them from node to node"),
     "inventory": ("inventory", "Show hosts, groups, and where each variable comes from"),
