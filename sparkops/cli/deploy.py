@@ -85,7 +85,8 @@ def deploy(
     from sparkops.cli.extra import variables
     from sparkops.cli.preflight import Gathered
     from sparkops.cli.run import Workplace, about, run
-    from sparkops.recipes.variables import engine_locks, engine_variables, recipe_variables
+    from sparkops.cli.weights import on_hub, transfer
+    from sparkops.recipes.variables import engine_locks, engine_variables, hub_client_variables, recipe_variables
     from sparkops.serving.command import environment, serve_args, shutdown_timeout
 
     place = Workplace(given, "deploy")
@@ -103,6 +104,9 @@ def deploy(
         "engine_locks": engine_locks(engine),
         "service": service,
         "model_source": source,
+        **on_hub(source, found.model_revision if source == found.model_source else None),
+        "hub_client": hub_client_variables(place.catalogue),
+        **transfer(),
         "about": about(),
         "batches": serial,
     }

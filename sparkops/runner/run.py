@@ -248,14 +248,14 @@ class Run:
         return self._from_start(found)
 
     def _from_start(self, items: list[Item]) -> list[Item]:
-        """What is left when --start-at-task says where to begin; facts are gathered in any case."""
+        """What is left when --start-at-task says where to begin; facts are gathered anyhow, by plays before too."""
         name = self.options.start_at
         if name is None or self._started:
             return items
         for at, item in enumerate(items):
             if item.task is not None and fnmatchcase(item.task.name, name):
                 return [*(first for first in items[:at] if first.order == (-1,)), *items[at:]]
-        return []
+        return [item for item in items if item.order == (-1,)]
 
     def _host(self, context: Context, play: Play, state: HostState, batch: Batch, hosts: list[str]) -> None:
         batch.enter()

@@ -134,8 +134,9 @@ def wait(server: serving_probe.Server, args: Args, node: Node) -> Outcome:
         if watch:
             watch.check(reason)
         if passed >= timeout:
-            lines = [f"not ready after {timeout:g} s: {reason}", *(watch.journal() if watch else [])]
-            raise Failure("\n".join(lines), url=args.url, seconds=round(passed, 1))
+            journal = watch.journal() if watch else []
+            lines = [f"not ready after {timeout:g} s: {reason}", *systemd.shown(journal)]
+            raise Failure("\n".join(lines), url=args.url, seconds=round(passed, 1), journal=journal)
         node.progress(round(passed, 1), timeout, "s", reason)
         # Often at first, for a copy that restarts in a second; a real one takes minutes.
         pause = min(pause * 1.5, args.interval)
@@ -164,7 +165,7 @@ class Watch:
         else:
             return
         journal = self.journal()
-        raise Failure("\n".join([message, *journal]), **self.said(unit, journal))
+        raise Failure("\n".join([message, *systemd.shown(journal)]), **self.said(unit, journal))
 
     def said(self, unit: dict[str, str], journal: list[str]) -> dict[str, Any]:
         """The result's keys."""

@@ -85,7 +85,7 @@ def apply(args: Args, node: Node) -> Outcome:
         "driver": condition.driver(node),
         "clock": condition.clock(node),
         "reboot_required": os.path.exists("/run/reboot-required"),
-        "checkpoint": checkpoint(words[words.index("serve") + 1]) if "serve" in words[:-1] else None,
+        "checkpoint": checkpoint(words[words.index("serve") + 1], node.state_dir) if "serve" in words[:-1] else None,
         "http": asked(url, env, args, node),
     }
     found = hide(found, secret(env))
@@ -134,7 +134,7 @@ def kernel(node: Node) -> list[str] | None:
     return [line for line in text.splitlines() if any(word in line for word in KERNEL_WORDS)][-KERNEL_LINES:]
 
 
-def checkpoint(path: str) -> dict[str, Any]:
+def checkpoint(path: str, state_dir: str) -> dict[str, Any]:
     """What is wrong with a checkpoint, how many tensors it has, and the revision it was fetched at (None: unknown)."""
     from sparkops.node import safetensors
     from sparkops.node.checkpoint import INDEX
@@ -159,7 +159,13 @@ def checkpoint(path: str) -> dict[str, Any]:
         except OSError as error:
             problems.append(f"{name}: {error.strerror}")
     visual = sum("visual." in name for name in names)
-    return {"path": path, "problems": problems, "tensors": len(names), "visual": visual, "revision": revision(path)}
+    return {
+        "path": path,
+        "problems": problems,
+        "tensors": len(names),
+        "visual": visual,
+        "revision": revision(path, state_dir),
+    }
 
 
 def listed(index: str) -> list[str]:
@@ -170,8 +176,13 @@ def listed(index: str) -> list[str]:
         return []
 
 
-def revision(path: str) -> str | None:
-    """The commit that `hf download` has noted (--local-dir), or that names a snapshot of the hub's cache."""
+def revision(path: str, state_dir: str) -> str | None:
+    """The commit that sparkops or `hf download --local-dir` has noted, or that names a snapshot of the hub's cache."""
+    from sparkops.node.weights_record import Record
+
+    record = Record.of(state_dir, path)
+    if record is not None and "@" in record.source:
+        return record.source.rpartition("@")[2]
     head, _, last = path.rstrip("/").rpartition("/")
     if head.endswith("/snapshots"):
         return last

@@ -38,6 +38,7 @@ class Args(Arguments):
     engine_path: str | None = None  # an environment to adopt; null: home/engines/ID, which sparkops builds
     python: str = "python3"  # the interpreter that one is built with
     expect_cuda: str | None = None  # what torch/version.py must say
+    files: dict[str, str] = {}  # its further files, as python_venv takes them
     patches: list[Patch] = []  # what it must carry
     scope: Literal["system", "user"] = "system"
     port: int = 8000  # where the copy will listen
@@ -97,7 +98,7 @@ def engine_state(args: Args, home: str) -> dict[str, Any]:
         state = "complete" if os.path.isdir(path) else "missing"
         return {**said, "state": state, "problems": installed.problems(*look)}
     try:
-        state = Wanted(path, locked["lock"], args.patches).state()
+        state = Wanted(path, locked["lock"], args.patches, args.files).state()
     except Failure as other:
         return {**said, "state": "other", "problems": [other.msg]}
     kin = state == "missing" and has_kin(os.path.dirname(path), locked["id"])
