@@ -32,8 +32,8 @@ def look(home: str, service: str, shown: dict[str, str]) -> dict[str, Any]:
     patches = patch_states(os.path.join(home, "engines", engine)) if engine else None
     edits = file_edits(current)
     unit = unit_edits(current, shown)
-    known = [part for part in (edits, unit) if part is not None]
-    drift = None if not known else [one for part in known for one in part]
+    # Files that this user may not read say nothing, and so does the rest alone.
+    drift = None if edits is None else edits + (unit or [])
     if drift is not None:
         drift += [f"patch {name} {state}" for name, state in (patches or {}).items() if state != "applied"]
         drift += ["engine gone"] if engine and patches is None else []
@@ -77,11 +77,18 @@ def unit_edits(current: str, shown: dict[str, str]) -> list[str] | None:
     path = shown.get("FragmentPath", "")
     if not path:
         return ["unit gone"]
-    found = [] if read(path) == wanted else ["unit"]
+    found = [] if read(path) == wanted else [other_unit(os.path.dirname(current), path)]
     # Drop-ins of the distribution's (/usr/lib) are for all units; somebody wrote these for this one.
     drop_ins = [one for one in shown.get("DropInPaths", "").split() if os.path.basename(path) in one]
     found += [f"unit drop-in {os.path.basename(one)}" for one in drop_ins]
     return found + (["unit not reloaded"] if shown.get("NeedDaemonReload") == "yes" else [])
+
+
+def other_unit(folder: str, path: str) -> str:
+    """What an installed unit is called that is not the current release's: that of another one, or edited."""
+    data = raw(path)
+    same = [n for n in releases.numbers(folder) if data and raw(os.path.join(folder, str(n), releases.UNIT)) == data]
+    return f"unit of release {max(same)}" if same else "unit"
 
 
 def patch_states(engine: str) -> dict[str, str] | None:

@@ -44,6 +44,28 @@ def linked(folder: str, link: str = "current") -> int | None:
     return int(target) if target.isdigit() and os.path.isdir(os.path.join(folder, target)) else None
 
 
+def before(folder: str, number: int) -> int | None:
+    """The newest release below this one that has ever served: one that never got past its trial is nothing to go
+    back to.
+    """
+    return max((n for n in numbers(folder) if n < number and deadline(folder, n) is None), default=None)
+
+
+def unit(folder: str, number: int) -> str | None:
+    """A release's unit as it was rendered; None: an older sparkops has not kept it."""
+    try:
+        with open(os.path.join(folder, str(number), UNIT), encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def user(unit: str | None) -> str | None:
+    """Who a unit's service runs as; None: as the manager's own user, or not known."""
+    lines = (unit or "").splitlines()
+    return next((line[len("User=") :] for line in lines if line.startswith("User=")), None)
+
+
 def clean(folder: str) -> None:
     """Take away what runs that were killed have left."""
     from shutil import rmtree

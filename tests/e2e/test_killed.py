@@ -140,7 +140,7 @@ def test_ctrl_c_in_a_trial(fleet: Nodes, tmp_path: Path) -> None:
     assert trials
     assert all_whole(fleet) == before
     told = json.loads(fleet.plain("--json", "status").out)
-    assert {name: str(told[name]["back_from"]) for name in trials} == trials
+    assert {name: str(told[name]["services"][0]["back_from"]) for name in trials} == trials
     again = fleet.sparkops(*deploy(100))
     assert set(again.count("failed").values()) == {0}
     assert set(all_whole(fleet)) == {"100"}

@@ -124,11 +124,13 @@ def test_memory_that_is_too_thin_and_who_knows_better(fleet: Nodes) -> None:
     set_memory(fleet, ONE, 60)
     message = refused(fleet, ONE, "fp8", ONE)
     assert "start-up check wants 73.0 GiB (gpu_memory_utilization 0.6), and 60.0 GiB are available" in message
-    done = fleet.sparkops("deploy", "fp8", ONE, "-e", "preflight_ignore=memory")
+    # The start itself would wait two minutes for the memory.
+    hasty = ("-e", "memory_wait=1")
+    done = fleet.sparkops("deploy", "fp8", ONE, "-e", "preflight_ignore=memory", *hasty)
     assert checks(done, "warn")["memory"]["found"].endswith("(ignored)")
     assert fleet.token(ONE, MODEL)
     # The memory that its own copy holds comes back when that is replaced.
-    again = fleet.sparkops("deploy", "fp8", ONE)
+    again = fleet.sparkops("deploy", "fp8", ONE, *hasty)
     assert (again.count("changed"), checks(again, "fail")) == ({ONE: 0}, {})
     fleet.on(ONE, "systemctl", "stop", UNIT)
     assert "60.0 GiB are available" in refused(fleet, ONE, "fp8", ONE)

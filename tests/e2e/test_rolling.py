@@ -44,7 +44,9 @@ def release(nodes: Nodes, name: str) -> str:
 
 def test_a_release_that_never_gets_healthy_stops_at_the_canary(fleet: Nodes) -> None:
     before = started(fleet)
-    done = fleet.sparkops("deploy", "bad", "--all-nodes", rc=1)
+    unit = fleet.on("spark-1", "cat", f"/etc/systemd/system/{UNIT}")
+    # The unit is another one too, and goes back with the release.
+    done = fleet.sparkops("deploy", "bad", "--all-nodes", "-e", "memory_wait=60", rc=1)
     assert done.count("failed") == {"spark-1": 1, "spark-2": 0, "spark-3": 0, "spark-4": 0}
     message = done.failure("spark-1")["msg"]
     assert "5.08 GiB" in message, message
@@ -52,6 +54,7 @@ def test_a_release_that_never_gets_healthy_stops_at_the_canary(fleet: Nodes) -> 
     after = started(fleet)
     assert {name: after[name] for name in NAMES[1:]} == {name: before[name] for name in NAMES[1:]}
     assert release(fleet, "spark-1") == "1"
+    assert fleet.on("spark-1", "cat", f"/etc/systemd/system/{UNIT}") == unit
     assert fleet.token("spark-1", MODEL)
     again = fleet.sparkops("deploy", "fp8", "--all-nodes")
     assert set(again.count("changed").values()) == {0}
@@ -137,10 +140,10 @@ def test_a_node_that_is_cut_off_in_mid_deploy_goes_back_by_itself(fleet: Nodes, 
             assert release(fleet, "spark-3") == before["spark-3"]
         alone = json.loads(fleet.plain("--json", "status").out)
         assert "no SSH connection" in alone["spark-2"]["trouble"]
-        assert alone["spark-3"]["health"] == 200
+        assert alone["spark-3"]["services"][0]["health"] == 200
     finally:
         fleet.lab("mend", "spark-2")
-    told = json.loads(fleet.plain("--json", "status", "spark-2").out)["spark-2"]
+    told = json.loads(fleet.plain("--json", "status", "spark-2").out)["spark-2"]["services"][0]
     assert (str(told["release"]), told["confirmed"], str(told["back_from"])) == (goal, True, trial)
     assert (told["health"], told["unit_state"]) == (200, "active")
     plain = fleet.plain("status", "spark-2")

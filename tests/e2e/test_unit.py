@@ -7,6 +7,7 @@ import re
 import subprocess
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.e2e.nodes import MODEL, ROOT, SPARKOPS, Nodes, eventually, lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 UNIT = "sparkops-vllm.service"
+FOLDER = "/opt/sparkops/releases/vllm"
 MEMINFO = "etc/sparkops-lab/meminfo"
 # systemd's own scale, of 10 (all is open) to 0; it was 9.2 and 9.8 without a word of hardening.
 MOST_EXPOSED = {"system": 2.8, "user": 7.2}
@@ -138,6 +140,30 @@ def test_a_wait_that_ends_in_vain_does_not_keep_it_from_starting(one: Nodes) -> 
     finally:
         file.write_text(whole)
     one.sparkops("deploy", "fp8", "spark-1")
+
+
+def test_a_rollback_brings_the_unit_back(one: Nodes) -> None:
+    def unit() -> str:
+        return one.on("spark-1", "cat", f"/etc/systemd/system/{UNIT}")
+
+    def drift() -> Any:
+        return json.loads(one.plain("--json", "status", "spark-1").out)["spark-1"]["services"][0]["drift"]
+
+    before = unit()
+    one.sparkops("deploy", "fp8", "spark-1", "-e", "memory_wait=60")
+    after = unit()
+    assert before != after
+    assert drift() == []
+    check = one.sparkops("rollback", "spark-1", "--check")
+    assert [task["state"] for task in check.tasks() if task["module"] == "systemd_unit"] == ["changed"]
+    assert unit() == after
+    one.sparkops("rollback", "spark-1")
+    assert (unit(), drift()) == (before, [])
+    # Without root the guard can go back to a release, and not to its unit.
+    one.on("spark-1", "sh", "-c", f"ln -sfn $(ls {FOLDER} | sort -n | tail -n 1) {FOLDER}/current")
+    assert drift() == [f"unit of release {one.on('spark-1', 'readlink', f'{FOLDER}/confirmed').strip()}"]
+    one.sparkops("rollback", "spark-1")
+    assert drift() == []
 
 
 class Stream:

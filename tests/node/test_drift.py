@@ -112,6 +112,19 @@ def test_an_older_release_has_kept_nothing(tmp_path: Path, deployed: Path) -> No
     }
 
 
+def test_the_unit_of_another_release(tmp_path: Path, deployed: Path) -> None:
+    later = deployed.parent / "7"
+    later.mkdir()
+    (later / "unit").write_text(UNIT + "#")
+    (tmp_path / "sparkops-vllm.service").write_text(UNIT + "#")
+    assert drift.look(str(tmp_path), "vllm", shown(tmp_path))["drift"] == ["unit of release 7"]
+
+
+def test_sums_that_this_user_may_not_read_say_nothing(tmp_path: Path, deployed: Path) -> None:
+    (deployed / "SHA256SUMS").unlink()
+    assert drift.look(str(tmp_path), "vllm", shown(tmp_path))["drift"] is None
+
+
 def contents(tmp_path: Path, node: HereNode) -> list[str]:
     problems: list[str] = venv_contents.contents(str(tmp_path / "engines" / ENGINE), node)["problems"]
     return problems

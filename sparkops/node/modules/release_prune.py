@@ -19,14 +19,17 @@ from sparkops.node.api import Arguments, Node, Outcome, Path
 class Args(Arguments):
     home: Path  # sparkops_home
     service: str  # the service's name
-    keep: int = 3  # the newest of them; the current and the confirmed one stay in any case
+    keep: int = 3  # the newest of them; the current, the confirmed and what rollback goes to stay in any case
 
 
 def apply(args: Args, node: Node) -> Outcome:
     """Result: removed (numbers), engines (their folders' names)."""
     folder = releases.service_folder(args.home, args.service)
     there = sorted(releases.numbers(folder))
-    stay = {*there[-max(args.keep, 1) :], releases.linked(folder), releases.linked(folder, "confirmed")}
+    now = releases.linked(folder)
+    stay = {*there[-max(args.keep, 1) :], now, releases.linked(folder, "confirmed")}
+    # Trials that failed push nothing out that has served.
+    stay.add(releases.before(folder, now) if now else None)
     old = [number for number in there if number not in stay]
     top = os.path.join(args.home, "engines")
     engines = sorted(releases.engines(folder, old) - _all_used(args.home, folder, set(old))) if old else []

@@ -30,13 +30,14 @@ RECIPE = {"recipe": "name", "model": "model", "model revision": "model_revision"
 
 class Args(Arguments):
     """salt: any text; values of the environment are given as digests with it, so that nodes can be compared and no
-    value is told.
+    value is told. login_home: what ~ stands for in items; left out, this user's.
     """
 
     home: Path
     service: str
     scope: Literal["system", "user"] = "system"
     salt: str = ""
+    login_home: Path | None = None
 
 
 def apply(args: Args, node: Node) -> Outcome:
@@ -56,7 +57,8 @@ def apply(args: Args, node: Node) -> Outcome:
     path = served.checkpoint_path(words)
     engine = os.path.join(args.home, "engines", found["engine"]) if found["engine"] else None
     contents = venv_contents.contents(engine, node) if engine and os.path.isdir(engine) else None
-    checkpoint = {"path": path, "revision": served.revision(path) if path else None}
+    checkpoint = {"path": path, "revision": served.revision(path, node.state_dir) if path else None}
+    home = args.login_home or node.home
     items = {
         **system(node),
         **unit_items(read(shown.get("FragmentPath", "")), args.salt),
@@ -66,7 +68,7 @@ def apply(args: Args, node: Node) -> Outcome:
         **{name: (recipe or {}).get(key) for name, key in RECIPE.items()},
         **command_items(words, args.salt),
         **{
-            f"env {key}": hidden(args.salt, key, str(at_home(value, args.home, node.home)))
+            f"env {key}": hidden(args.salt, key, str(at_home(value, args.home, home)))
             for key, value in environment(read(current + "/env")).items()
         },
         **({"checkpoint revision": checkpoint["revision"], **checkpoint_items(path)} if path else {}),
@@ -78,7 +80,7 @@ def apply(args: Args, node: Node) -> Outcome:
         contents=contents,
         checkpoint=checkpoint,
         unit=unit,
-        items={name: at_home(value, args.home, node.home) for name, value in items.items()},
+        items={name: at_home(value, args.home, home) for name, value in items.items()},
         **found,
     )
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 
-from sparkops.node import condition, releases, systemd, weights
+from sparkops.node import condition, releases, served, systemd, weights
 from sparkops.node.api import Arguments, Failure, Node, Outcome, Patch
 
 TYPE_CHECKING = False
@@ -126,7 +126,7 @@ def deployed(home: str, manager: systemd.Manager, service: str) -> list[dict[str
         words = release["words"]
         recipe = release["recipe"] if isinstance(release["recipe"], dict) else {}
         port = condition.option(words, "--port", "8000")
-        path = words[words.index("serve") + 1] if "serve" in words[:-1] else ""
+        path = served.checkpoint_path(words)
         found.append(
             {
                 "name": name,

@@ -206,6 +206,15 @@ def test_the_guard_goes_back_only_after_the_deadline(apply: Any, tmp_path: Path)
     assert not list(tmp_path.glob("releases/vllm/.sparkops*"))
 
 
+def test_going_back_tells_the_unit_of_what_it_goes_to(apply: Any) -> None:
+    for user in ("one", "two"):
+        unit = {"content": f"[Service]\nUser={user}\nExecStart=/x\n"}
+        apply("release", files={"run": {"content": user, "mode": "0755"}, "unit": unit})
+    back = apply("release_back", check=True).result
+    assert (back["unit"], back["user"]) == ("[Service]\nUser=one\nExecStart=/x\n", "one")
+    assert apply("release_back", to=2).result["user"] == "two"
+
+
 def test_going_back(apply: Any, tmp_path: Path) -> None:
     with pytest.raises(Failure, match="nothing to go back to"):
         apply("release_back")
@@ -223,7 +232,10 @@ def test_going_back(apply: Any, tmp_path: Path) -> None:
     with pytest.raises(Failure, match="there are: 1, 2, 3"):
         apply("release_back", to=9)
     (tmp_path / "releases/vllm/2/unconfirmed").write_text("1")
-    assert apply("release_back", check=True).result == {"release": 1, "previous": 3, "warnings": []}
+    assert apply("release_back", check=True).result == {
+        **{"release": 1, "previous": 3, "warnings": []},
+        **{"unit": None, "user": None},
+    }
     # One that is named is gone to all the same, and said to be what it is.
     said = ["release 2 has never been confirmed: nobody has seen it serve here"]
     assert apply("release_back", check=True, to=2).result["warnings"] == said
@@ -245,9 +257,18 @@ def test_pruning_keeps_what_is_in_use(apply: Any, tmp_path: Path) -> None:
     assert apply("release_prune", keep=2).state == "ok"
 
 
+def test_pruning_keeps_what_rollback_goes_to(apply: Any, tmp_path: Path) -> None:
+    """However many trials have failed since."""
+    for number in range(1, 6):
+        deploy(apply, str(number))
+        (tmp_path / f"releases/vllm/{number}/{releases.MARKER}").write_text("1") if number in (2, 3, 4) else None
+    assert apply("release_prune", keep=1).result["removed"] == [2, 3, 4]
+    assert apply("release_back").result["release"] == 1
+
+
 def test_an_engine_of_another_service_stays(apply: Any, tmp_path: Path) -> None:
     (tmp_path / "engines/e1").mkdir(parents=True)
-    for text in ("1", "2"):
+    for text in ("1", "2", "3"):
         deploy(apply, text, "e1" if text == "1" else "e2")
     other = tmp_path / "releases/second/1"
     other.mkdir(parents=True)
