@@ -1,14 +1,18 @@
-"""The wheel of uv that nodes install: the real one that the product pins, fetched with this machine's pip."""
+"""The wheels of the tools that nodes install (uv, the hub's client): the real ones that the product pins, fetched with
+this machine's pip.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from sparkops.errors import LabError
 from sparkops.recipes.load import Catalogue
+from sparkops.recipes.variables import hub_client_variables
 
 
 def wheel(cache: Path) -> Path:
@@ -25,10 +29,28 @@ def wheel(cache: Path) -> Path:
     return found[0]
 
 
+def hub_client(cache: Path) -> list[Path]:
+    """The wheels of tools/hf.lock, from the folder `cache` or fetched into it. LabError."""
+    client = hub_client_variables(Catalogue())
+    final = cache / client["id"]
+    if not final.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache, prefix=".hf.") as scratch:
+            wheels = Path(scratch) / "wheels"
+            _pip(wheels, "the hub's client", "--require-hashes", "-r", client["lock"])
+            with suppress(OSError):
+                wheels.rename(final)
+    return sorted(final.glob("*.whl"))
+
+
 def _download(folder: Path, version: str) -> Path:
-    argv = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-    done = subprocess.run([*argv, "--dest", str(folder), f"uv=={version}"], capture_output=True, text=True, check=False)
+    _pip(folder, f"uv {version}", "--no-deps", f"uv=={version}")
+    return next(folder.glob("*.whl"))
+
+
+def _pip(folder: Path, what: str, *words: str) -> None:
+    argv = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:", "--dest", str(folder), *words]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode:
         tail = "\n".join(done.stderr.strip().splitlines()[-5:])
-        raise LabError(f"could not fetch uv {version} for the lab: {tail}", hint="pip needs to reach its index once")
-    return next(folder.glob("*.whl"))
+        raise LabError(f"could not fetch {what} for the lab: {tail}", hint="pip needs to reach its index once")

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from sparkops.node.api import Node
 
 
+ENDED = ".ended-"
+
+
 def make_folder(path: str) -> None:
     """mkdir -p that gives what it makes to the owner of the folder above: root works in a user's state/ too."""
     if os.path.isdir(path):
@@ -70,12 +73,15 @@ class Job:
         """Forget a job that has ended. What can't be removed (a file still open on NFS) is out of the way at least."""
         import shutil
 
-        aside = f"{self.folder}.ended-{os.urandom(6).hex()}"
         try:
-            os.rename(self.folder, aside)
+            os.rename(self.folder, f"{self.folder}{ENDED}{os.urandom(6).hex()}")
         except FileNotFoundError:
-            return
-        shutil.rmtree(aside, ignore_errors=True)
+            pass
+        # Also those that a run which was killed just then has left.
+        jobs, key = os.path.split(self.folder)
+        for name in os.listdir(jobs) if os.path.isdir(jobs) else []:
+            if name.startswith(key + ENDED):
+                shutil.rmtree(os.path.join(jobs, name), ignore_errors=True)
 
     def start(self, work: Callable[[Node], dict[str, Any]], node: Node, keep: bool = True) -> int:
         """Fork the work into a session of its own; returns its pid. keep: somebody will read its result."""

@@ -177,14 +177,26 @@ def sums(text: str) -> dict[str, str]:
 
 
 def remove_folders(paths: list[str]) -> None:
-    """Out of their names first, so that none is ever there in part."""
+    """Out of their names first, so that none is ever there in part. Also what of them a killed run has left."""
     from shutil import rmtree
 
     for path in paths:
+        gone = leftover(path)
+        if os.path.isdir(gone):
+            rmtree(gone)
         if os.path.isdir(path):
-            gone = os.path.join(os.path.dirname(path), TEMP + os.path.basename(path))
             os.rename(path, gone)
             rmtree(gone)
+
+
+def leftover(path: str) -> str:
+    """Where a folder is while it is being removed."""
+    return os.path.join(os.path.dirname(path), TEMP + os.path.basename(path))
+
+
+def leftovers(top: str) -> list[str]:
+    """What removals that were killed have left in a folder; an engine's is 10 GB."""
+    return sorted(name for name in os.listdir(top) if name.startswith(TEMP)) if os.path.isdir(top) else []
 
 
 def check_name(what: str, name: str) -> None:

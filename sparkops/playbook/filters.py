@@ -131,10 +131,26 @@ def _environment_value(value: Any) -> str:
     return environment_value(str(value))
 
 
+def _weights_fetcher(nodes: dict[str, Any]) -> str:
+    """The node that is to fetch a checkpoint from a hub, "" for none; not one of Ansible's filters."""
+    from sparkops.checkpoint.spread import fetcher
+
+    return fetcher(nodes) or ""
+
+
+def _weights_copies(nodes: dict[str, Any]) -> dict[str, Any]:
+    """Which nodes copy a checkpoint from which in the next round; not one of Ansible's filters."""
+    from sparkops.checkpoint.spread import copies
+
+    return copies(nodes)
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "environment_value": _environment_value,
     "kv_cache_tokens": _kv_cache_tokens,
     "serving_failure": _cause,
+    "weights_copies": _weights_copies,
+    "weights_fetcher": _weights_fetcher,
     **{
         name: _as_list(jinja2.filters.FILTERS[name])
         for name in ("map", "select", "reject", "selectattr", "rejectattr", "batch", "slice")

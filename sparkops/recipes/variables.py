@@ -36,6 +36,7 @@ def engine_variables(catalogue: Catalogue, name: str, patches: Iterable[str]) ->
         "expect_cuda": engine.expect_cuda,
         "disk_gb": engine.disk_gb,
         "probe": engine.probe,
+        "files": engine.files,
         "patches": named,
         "by_architecture": {
             machine: {"id": engine_id(engine, Path(lock).read_bytes(), files), "lock": lock}
@@ -67,3 +68,9 @@ def tool_variables(catalogue: Catalogue, name: str) -> dict[str, Any]:
     """A tool's version and wheels."""
     found: dict[str, Any] = msgspec.to_builtins(catalogue.tool(name))
     return found
+
+
+def hub_client_variables(catalogue: Catalogue) -> dict[str, str]:
+    """Hugging Face's client: `lock` (tools/hf.lock, a path here) and `id`, the name of its environment on a node."""
+    lock = next(path for folder in catalogue.folders if (path := folder / "tools" / "hf.lock").exists())
+    return {"lock": str(lock), "id": f"hf-{sha256(lock.read_bytes()).hexdigest()[:12]}"}

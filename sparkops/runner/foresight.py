@@ -12,6 +12,7 @@ from sparkops.playbook import modules
 from sparkops.playbook.actions.include_vars import mapping
 from sparkops.playbook.compile import compile_task
 from sparkops.playbook.files import Files
+from sparkops.playbook.includes import INCLUDE, followed, named
 from sparkops.playbook.model import Play, Step, Task, Words, tasks_in
 from sparkops.playbook.parse import task_file
 from sparkops.playbook.scope import NeedsOthers, NeedsResult, Scope
@@ -19,7 +20,6 @@ from sparkops.playbook.template import Templar
 from sparkops.runner.options import Options
 
 SETUP = "setup"
-INCLUDE = "include_tasks"
 
 
 def gathers(play: Play, options: Options) -> bool:
@@ -109,10 +109,14 @@ def foresee(play: Play, tasks: list[Task], scope: Scope, files: Files, ahead: Ah
             compiled = compile_task(task, play, seen, files)
             for step in compiled.steps:
                 if step.acted is not None and step.acted.tasks_file is not None:
-                    _look_into(Path(step.acted.tasks_file), task, play, scope, ahead)
+                    _look_into(Path(step.acted.tasks_file), task, play, scope, ahead, files)
                     seen = scope.awaiting(ahead.names, facts=True)
         except (NeedsResult, NeedsOthers):
-            ahead.open = ahead.open or task.module == INCLUDE
+            path = named(task, files) if task.module == INCLUDE else None
+            if path is not None:
+                _look_into(path, task, play, scope, ahead, files)
+                seen = scope.awaiting(ahead.names, facts=True)
+            ahead.open = ahead.open or (path is None and task.module == INCLUDE)
         except InputErrors as several:
             errors += [error for error in several.errors if isinstance(error, InputError)]
         except UndefinedName as error:
@@ -128,11 +132,13 @@ def steps_of(play: Play) -> tuple[Step, ...]:
     return tuple(step for section in play.sections for step in section)
 
 
-def _look_into(path: Path, task: Task, play: Play, scope: Scope, ahead: Ahead) -> None:
+def _look_into(path: Path, task: Task, play: Play, scope: Scope, ahead: Ahead, files: Files) -> None:
     """A file that will be included. Raises InputError, InputErrors."""
-    inside = tasks_in(task_file(path, task.outer, _handlers(play), scope.render))
+    inside, whole = followed(
+        tasks_in(task_file(path, task.outer, _handlers(play), scope.render)), files, _handlers(play), scope.render
+    )
     ahead.add(inside)
-    ahead.open = ahead.open or any(one.module in (INCLUDE, "include_vars") for one in inside)
+    ahead.open = ahead.open or not whole or any(one.module == "include_vars" for one in inside)
 
 
 def _forgiven(steps: tuple[Step, ...], inside: bool) -> set[int]:

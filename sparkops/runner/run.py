@@ -82,6 +82,8 @@ class Run:
         chosen = set(target.names())
         named = [replace(play, name=self._name(play)) for play in plays]
         self._plays = [(play, self._hosts(play, chosen)) for play in named]
+        # The play after which a host has nothing left to do.
+        self._last = {name: play for play, hosts in self._plays for name in hosts}
         self._stop = threading.Event()
         self._prompt = Prompt(self._stop)
         names = dict.fromkeys(name for _, hosts in self._plays for name in hosts)
@@ -248,14 +250,14 @@ class Run:
         return self._from_start(found)
 
     def _from_start(self, items: list[Item]) -> list[Item]:
-        """What is left when --start-at-task says where to begin; facts are gathered in any case."""
+        """What is left when --start-at-task says where to begin; facts are gathered anyhow, by plays before too."""
         name = self.options.start_at
         if name is None or self._started:
             return items
         for at, item in enumerate(items):
             if item.task is not None and fnmatchcase(item.task.name, name):
                 return [*(first for first in items[:at] if first.order == (-1,)), *items[at:]]
-        return []
+        return [item for item in items if item.order == (-1,)]
 
     def _host(self, context: Context, play: Play, state: HostState, batch: Batch, hosts: list[str]) -> None:
         batch.enter()
@@ -276,8 +278,9 @@ class Run:
             # A bug of ours on one host must not take the other hosts' runs with it.
             self.tally.codes.add(1)
             end = HostEnd(name, play.name, "failed", 0.0, f"a bug in sparkops: {type(error).__name__}: {error}", "-vvv")
-        if end.state != "ok":
-            state.lost = True
+        state.lost = state.lost or end.state != "ok"
+        if state.lost or self._last[name] is play:
+            # Not at the end of the run: an open connection wakes up ten times a second, and holds the node's lease.
             state.close()
         context.emit(HostEnd(name, play.name, end.state, time.monotonic() - started, end.msg, end.hint))
         batch.leave(name, end.state != "ok")

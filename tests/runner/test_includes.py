@@ -1,92 +1,63 @@
-"""Files that include others, on the real executor."""
+"""Task files that no template chooses are known before the run: what they register."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
-from sparkops.events import HostEnd
-from tests.runner.conftest import Play, ending, tasks
+import pytest
 
+from sparkops.errors import InputError
+from sparkops.playbook.files import Files
+from tests.runner.conftest import Play
 
-def test_includes_and_imports(play: Play, tmp_path: Path) -> None:
-    (tmp_path / "tasks").mkdir()
-    (tmp_path / "tasks/each.yml").write_text("- name: each {{ item }}\n  command: echo {{ item }}{{ extra }}\n")
-    (tmp_path / "plain.yml").write_text(
-        "- {name: imported, command: 'true'}\n- include_tasks: tasks/each.yml\n  vars: {item: z, extra: q}\n"
-    )
-    ran = play(
-        tasks(
-            """
-            - {name: loop, include_tasks: each.yml, loop: [a, b], vars: {extra: "!"}}
-            - {import_tasks: plain.yml, when: true}
-            - {name: after, command: "true"}
-            """
-        )
-    )
-    assert list(ran.states()) == ["loop", "each a", "each b", "imported", "include_tasks", "each z", "after"]
-    assert ran.results("each b")["stdout"] == "b!"
-    assert ran.results("each z")["stdout"] == "zq"
-    assert [session.waits for session in ran.sessions] == [1]
+ROUND = """
+- {name: look, command: echo one, register: seen}
+- {name: again, include_tasks: round.yml, when: seen.stdout == 'two'}
+"""
 
 
-def test_an_include_behind_a_rescued_failure_runs_once(play: Play, tmp_path: Path) -> None:
-    (tmp_path / "more.yml").write_text("- {name: more, command: 'true'}\n")
-    ran = play(
-        tasks(
-            """
-            - block:
-                - {name: a, command: "false"}
-              rescue:
-                - {name: b, command: "true"}
-            - {name: inc, include_tasks: more.yml}
-            """
-        )
-    )
-    assert [event.task for event in ran.tasks()] == ["a", "b", "inc", "more"]
+def files() -> Files:
+    return Files(lambda _: [], lambda _: {})
 
 
-def test_vars_files_and_imported_playbooks(play: Play, tmp_path: Path) -> None:
-    (tmp_path / "v.yml").write_text("a: file\n")
-    (tmp_path / "other.yml").write_text(
-        "- hosts: all\n  gather_facts: false\n  tasks:\n    - {name: other, debug: {msg: '{{ b }}'}}\n"
-    )
-    ran = play(
-        """
-        - hosts: all
-          gather_facts: false
-          vars: {a: play}
-          vars_files: [[none.yml, v.yml]]
-          tasks:
-            - {name: a, debug: {msg: "{{ a }}"}}
-        - import_playbook: other.yml
-          vars: {b: given}
-        - import_playbook: other.yml
-          when: false
-          vars: {b: never}
-        """
-    )
-    assert ran.results("a")["msg"] == "file"
-    assert [event.state for event in ran.tasks("other")] == ["ok", "skipped"]
+def written(folder: Path, included: str) -> Path:
+    (folder / "tasks").mkdir(exist_ok=True)
+    (folder / "tasks/round.yml").write_text(ROUND)
+    path = folder / "play.yml"
+    path.write_text(f"- hosts: all\n  tasks:\n    - {{name: x, command: 'true', register: x}}\n{included}")
+    return path
 
 
-def test_files_that_include_themselves_end(play: Play, tmp_path: Path) -> None:
-    (tmp_path / "again.yml").write_text("- name: deeper\n  include_tasks: again.yml\n")
-    ran = play(tasks("- include_tasks: again.yml"))
-    end = ending(ran)
-    assert (ran.code, end.msg) == (2, f"{tmp_path}/again.yml:1:3: files include one another without an end")
-
-
-def test_a_handler_that_includes_itself_ends_with_an_error(play: Play, tmp_path: Path) -> None:
-    (tmp_path / "self.yml").write_text("- include_tasks: self.yml\n")
-    ran = play(
-        """
+def test_a_file_that_includes_itself_ends_and_leaves_the_rest_checked(play: Play, tmp_path: Path) -> None:
+    written(tmp_path, "")
+    text = """
         - hosts: all
           gather_facts: false
           tasks:
-            - {name: t, debug: , changed_when: true, notify: h}
-          handlers:
-            - {name: h, include_tasks: self.yml}
+            - {name: x, command: echo x, register: x}
+            - {name: more, include_tasks: round.yml, when: x.stdout == 'x'}
+            - {name: after, debug: {msg: "{{ seen.stdout }}!"}}
+            - {name: last, debug: {msg: "{{ VALUE }}"}}
         """
-    )
-    assert ran.code == 2
-    assert "self.yml" in next(event.msg for event in ran.events if isinstance(event, HostEnd))
+    with pytest.raises(InputError, match="undefined_name"):
+        play(text.replace("VALUE", "undefined_name"))
+    ran = play(text.replace("VALUE", "x.stdout"))
+    assert ran.states()["again"] == "skipped"
+    assert ran.results("after")["msg"] == "one!"
+
+
+def test_facts_are_there_for_a_play_behind_the_one_that_gathers(play: Play) -> None:
+    text = """
+        - hosts: all
+          tasks: [{name: first, command: 'true'}]
+        - hosts: all
+          gather_facts: false
+          tasks:
+            - {name: second, command: 'true'}
+            - {name: third, debug: {msg: "{{ ansible_system }}"}}
+        """
+    ran: Any = play(text, start_at="second")
+    assert list(ran.states()) == ["Gathering Facts", "second", "third"]
+    assert json.dumps(ran.results("third")["msg"]) == '"Linux"'

@@ -34,14 +34,14 @@ class NspawnDriver:
     def up(self, lab: Lab) -> None:
         """See Driver."""
         from sparkops.lab import standin
-        from sparkops.lab.uv import wheel
+        from sparkops.lab.uv import hub_client, wheel
 
         folder = platformdirs.user_cache_path("sparkops") / "lab"
         shared = base(folder)
         layers = [files.models(folder), shared / "root"]
         standin.build(lab.dir, cache=folder)
-        uv = wheel(folder)
-        copyfile(uv, lab.dir / "wheels" / uv.name)
+        for tool in (wheel(folder), *hub_client(folder)):
+            copyfile(tool, lab.dir / "wheels" / tool.name)
         for number, node in enumerate(lab.nodes):
             lab.place(node.name, network.address(number), 22)
         # From here on things are made that outlive this process: say first where they will be.

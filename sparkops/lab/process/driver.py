@@ -135,11 +135,11 @@ def furnish(lab: Lab, cache: Path) -> None:
     """Make all files of a lab: what its index serves, the engine's data, and the nodes' folders. LabError."""
     from sparkops.lab import standin
     from sparkops.lab.standin import nvidia_smi
-    from sparkops.lab.uv import wheel
+    from sparkops.lab.uv import hub_client, wheel
 
     standin.build(lab.dir, cache=cache)
-    uv = wheel(cache)
-    copyfile(uv, lab.dir / "wheels" / uv.name)
+    for tool in (wheel(cache), *hub_client(cache)):
+        copyfile(tool, lab.dir / "wheels" / tool.name)
     (lab.dir / "log").mkdir(exist_ok=True)
     for node in lab.nodes:
         at = sandbox(lab, node.name)

@@ -1,4 +1,4 @@
-"""Check that a checkpoint is on the node, whole; sparkops does not fetch it here.
+"""Check that a checkpoint is on the node, whole.
 
 Example:
     - name: The weights are here
@@ -92,8 +92,8 @@ def failure(args: Args, problems: list[str]) -> Failure:
     from shlex import quote
 
     if args.source.startswith("hf:"):
-        cure = f"fetch it on the node with: hf download {quote(args.source[3:])} --local-dir {quote(args.path)}"
+        cure = f"mend it with: sparkops weights pull {quote(args.source[3:])} NODE"
     else:
-        cure = "its source is not published: give model_source, or copy the checkpoint there"
+        cure = "its source is not published: give model_source, or bring it with: sparkops weights push DIR"
     lines = [f"no whole checkpoint at {args.path}:", *(f"- {problem}" for problem in problems[:8]), cure]
     return Failure("\n".join(lines), path=args.path, problems=problems)

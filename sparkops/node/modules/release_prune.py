@@ -31,12 +31,14 @@ def apply(args: Args, node: Node) -> Outcome:
     # Trials that failed push nothing out that has served.
     stay.add(releases.before(folder, now) if now else None)
     old = [number for number in there if number not in stay]
-    if not old:
+    top = os.path.join(args.home, "engines")
+    engines = sorted(releases.engines(folder, old) - _all_used(args.home, folder, set(old))) if old else []
+    engines += releases.leftovers(top)
+    if not old and not engines:
         return Outcome.ok(removed=[], engines=[])
-    engines = sorted(releases.engines(folder, old) - _all_used(args.home, folder, set(old)))
     if not node.check:
         releases.remove_folders([os.path.join(folder, str(number)) for number in old])
-        releases.remove_folders([os.path.join(args.home, "engines", name) for name in engines])
+        releases.remove_folders([os.path.join(top, name) for name in engines])
     what = f"{len(old)} releases" + (f", {len(engines)} engines" if engines else "")
     return Outcome.changed(f"removed {what}", removed=old, engines=engines)
 

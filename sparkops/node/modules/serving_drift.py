@@ -57,7 +57,7 @@ def apply(args: Args, node: Node) -> Outcome:
     path = served.checkpoint_path(words)
     engine = os.path.join(args.home, "engines", found["engine"]) if found["engine"] else None
     contents = venv_contents.contents(engine, node) if engine and os.path.isdir(engine) else None
-    checkpoint = {"path": path, "revision": served.revision(path) if path else None}
+    checkpoint = {"path": path, "revision": served.revision(path, node.state_dir) if path else None}
     home = args.login_home or node.home
     items = {
         **system(node),

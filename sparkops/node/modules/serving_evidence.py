@@ -86,7 +86,7 @@ def apply(args: Args, node: Node) -> Outcome:
         "driver": condition.driver(node),
         "clock": condition.clock(node),
         "reboot_required": os.path.exists("/run/reboot-required"),
-        "checkpoint": checkpoint(path) if path else None,
+        "checkpoint": checkpoint(path, node.state_dir) if path else None,
         "http": asked(url, env, args, node),
     }
     found = hide(found, secret(env))
@@ -135,7 +135,7 @@ def kernel(node: Node) -> list[str] | None:
     return [line for line in text.splitlines() if any(word in line for word in KERNEL_WORDS)][-KERNEL_LINES:]
 
 
-def checkpoint(path: str) -> dict[str, Any]:
+def checkpoint(path: str, state_dir: str) -> dict[str, Any]:
     """What is wrong with a checkpoint, how many tensors it has, and the revision it was fetched at (None: unknown)."""
     from sparkops.node import safetensors
     from sparkops.node.checkpoint import INDEX
@@ -165,7 +165,7 @@ def checkpoint(path: str) -> dict[str, Any]:
         "problems": problems,
         "tensors": len(names),
         "visual": visual,
-        "revision": served.revision(path),
+        "revision": served.revision(path, state_dir),
     }
 
 

@@ -34,10 +34,12 @@ class Args(Arguments):
     service: str  # the service's name
     home: str  # sparkops_home
     model_path: str  # where the checkpoint is, or will be
+    target_path: str | None = None  # of one that is made by a graft: where most of its files are from, or will be
     engines: dict[str, Any]  # by architecture (`uname -m`): id, lock (its sha256), packages (NAME==VERSION each)
     engine_path: str | None = None  # an environment to adopt; null: home/engines/ID, which sparkops builds
     python: str = "python3"  # the interpreter that one is built with
     expect_cuda: str | None = None  # what torch/version.py must say
+    files: dict[str, str] = {}  # its further files, as python_venv takes them
     patches: list[Patch] = []  # what it must carry
     scope: Literal["system", "user"] = "system"
     port: int = 8000  # where the copy will listen
@@ -57,7 +59,7 @@ def apply(args: Args, node: Node) -> Outcome:
         unit=unit,
         driver={"version": version, "error": error},
         engine=engine,
-        checkpoint=weights.look(model_path),
+        checkpoint=checkpoint(model_path, args.target_path and at_home(args.target_path)),
         memory=condition.memory(),
         disks=[disk("checkpoint", model_path), disk("engine", engine["path"])],
         listeners=condition.holders(args.port, unit, main),
@@ -79,6 +81,15 @@ def at_home(path: str) -> str:
     return pwd.getpwuid(int(user)).pw_dir + path[1:]
 
 
+def checkpoint(path: str, target: str | None) -> dict[str, Any]:
+    """What is there of the checkpoint; a target's files will be links in it, and take nothing more."""
+    found = weights.look(path)
+    if not found["present"] and target:
+        whole = weights.look(target)
+        found["held"] = max(found["held"], whole["resident"] or whole["held"])
+    return found
+
+
 def engine_state(args: Args, home: str) -> dict[str, Any]:
     """path, adopted, state (missing | untried | complete | other | no_lock), problems, and whether another engine of
     the same version is there (`kin`): its files are hard links of a cache that saves the download and the disk.
@@ -97,7 +108,7 @@ def engine_state(args: Args, home: str) -> dict[str, Any]:
         state = "complete" if os.path.isdir(path) else "missing"
         return {**said, "state": state, "problems": installed.problems(*look)}
     try:
-        state = Wanted(path, locked["lock"], args.patches).state()
+        state = Wanted(path, locked["lock"], args.patches, args.files).state()
     except Failure as other:
         return {**said, "state": "other", "problems": [other.msg]}
     kin = state == "missing" and has_kin(os.path.dirname(path), locked["id"])

@@ -227,7 +227,7 @@ class Unit:
     def failure(self, message: str) -> Failure:
         """The Failure with what the unit logged last."""
         journal = self.manager.journal(self.name)
-        lines = journal or ["(its journal is empty, or this user may not read it)"]
+        lines = systemd.shown(journal) or ["(its journal is empty, or this user may not read it)"]
         return Failure("\n".join([message, *lines]), journal=journal, **self.said())
 
     def remove(self) -> None:

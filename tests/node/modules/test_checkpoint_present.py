@@ -64,7 +64,7 @@ def test_not_whole(checkpoint: Path, apply: Any, spoil: Any, message: str) -> No
     spoil(checkpoint)
     with pytest.raises(Failure, match=message) as caught:
         look(apply, checkpoint)
-    assert f"hf download org/model --local-dir '{checkpoint}'" in caught.value.msg
+    assert "sparkops weights pull org/model NODE" in caught.value.msg
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path, apply: Any) -> None:
