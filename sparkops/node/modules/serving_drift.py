@@ -43,7 +43,7 @@ class Args(Arguments):
 def apply(args: Args, node: Node) -> Outcome:
     """Always ok. None: not known, or not there.
 
-    Result: release, confirmed, recipe (recipe.json), drift, patches, engine, deployed, contents (packages, problems),
+    Result: release, confirmed, recipe (recipe.json), drift, patches, engine, adopted, deployed, contents (packages, problems),
     checkpoint (path, revision), unit (its name), items ({what: value as text}).
     """
     folder = releases.service_folder(args.home, args.service)
@@ -62,7 +62,7 @@ def apply(args: Args, node: Node) -> Outcome:
     items = {
         **system(node),
         **unit_items(read(shown.get("FragmentPath", "")), args.salt),
-        **{"unit drop-ins": shown.get("DropInPaths") or None, "engine": found["engine"]},
+        **{"unit drop-ins": shown.get("DropInPaths") or None, "engine": found["engine"] or found["adopted"]},
         **{"engine contents": None if contents is None else "; ".join(contents["problems"]) or "as locked"},
         **(patch_items(engine) if engine else {}),
         **{name: (recipe or {}).get(key) for name, key in RECIPE.items()},
