@@ -35,7 +35,10 @@ class Args(Arguments):
 
 
 def apply(args: Args, node: Node) -> Outcome:
-    """Always ok, also when the journal no longer has the start, or a Failure. Result: missing, kv_cache_tokens (None: not logged), warnings."""
+    """Always ok, also when the journal no longer has the start, or a Failure.
+
+    Result: missing, kv_cache_tokens (None: not logged), warnings.
+    """
     unit = systemd.unit_name(args.unit)
     manager = systemd.Manager(node, args.scope)
     shown = manager.show(unit)

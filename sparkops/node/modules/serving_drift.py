@@ -43,8 +43,8 @@ class Args(Arguments):
 def apply(args: Args, node: Node) -> Outcome:
     """Always ok. None: not known, or not there.
 
-    Result: release, confirmed, recipe (recipe.json), drift, patches, engine, adopted, deployed, contents (packages, problems),
-    checkpoint (path, revision), unit (its name), items ({what: value as text}).
+    Result: release, confirmed, recipe (recipe.json), drift, patches, engine, adopted, deployed, contents (packages,
+    problems), checkpoint (path, revision), unit (its name), items ({what: value as text}).
     """
     folder = releases.service_folder(args.home, args.service)
     current = os.path.join(folder, "current")

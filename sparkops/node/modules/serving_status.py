@@ -38,7 +38,8 @@ def apply(args: Args, node: Node) -> Outcome:
 
     Result: services, mem_available, mem_free (bytes), power_w, temperature_c, driver, kernel, reboot_pending. Each
     service: service, unit_state, since (s since the epoch), release, confirmed, back_from, recipe, url, model, health
-    (HTTP), running, waiting, tok_s, kv_use (0 to 1), drift, patches, engine, adopted, kernel_then, driver_then (at the deploy).
+    (HTTP), running, waiting, tok_s, kv_use (0 to 1), drift, patches, engine, adopted, kernel_then, driver_then (at the
+    deploy).
     """
     manager = systemd.Manager(node, args.scope)
     names = releases.services(args.home) if args.service is None else [args.service]
