@@ -55,7 +55,7 @@ def checks(answers: Mapping[str, Answer]) -> list[Check]:
 def _release(found: Mapping[str, Any]) -> Check:
     name = (found["recipe"] or {}).get("name", "no recipe")
     told = f"{found['release']}, {name}"
-    return Check("release", "pass", told) if found["confirmed"] else Check("release", "fail", f"{told}: on trial")
+    return Check("release", "pass", told) if found["confirmed"] else Check("release", "fail", f"{told}: not confirmed")
 
 
 def _edited(what: str, drift: list[str] | None, ours: Any) -> Check:

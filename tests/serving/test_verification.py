@@ -40,7 +40,7 @@ def test_all_is_well() -> None:
 @pytest.mark.parametrize(
     ("found", "check", "state", "says"),
     [
-        ({"confirmed": False}, "release", "fail", "on trial"),
+        ({"confirmed": False}, "release", "fail", "not confirmed"),
         ({"drift": ["unit", "unit drop-in x.conf"]}, "unit", "fail", "edited: unit, unit drop-in x.conf"),
         ({"drift": ["run", "patch guard edited"]}, "release files", "fail", "edited: run"),
         ({"drift": None}, "unit", "unknown", "has not kept"),

@@ -48,7 +48,7 @@ def apply(args: Args, node: Node) -> Outcome:
     """
     folder = releases.service_folder(args.home, args.service)
     current = os.path.join(folder, "current")
-    unit = systemd.unit_name(f"sparkops-{args.service}")
+    unit = releases.unit_of(args.service)
     shown = systemd.Manager(node, args.scope).show(unit)
     found = drift.look(args.home, args.service, shown)
     recipe = drift.document(os.path.join(current, "recipe.json")) or None
@@ -75,7 +75,7 @@ def apply(args: Args, node: Node) -> Outcome:
     }
     return Outcome.ok(
         release=number,
-        confirmed=number is not None and releases.deadline(folder, number) is None,
+        confirmed=releases.confirmed(folder, number),
         recipe=recipe,
         contents=contents,
         checkpoint=checkpoint,
