@@ -22,13 +22,15 @@ PROPERTIES = ("LoadState", "FragmentPath", "DropInPaths", "NeedDaemonReload")
 
 
 def look(home: str, service: str, shown: dict[str, str]) -> dict[str, Any]:
-    """drift (what differs, [] for nothing, None: not known), patches ({name: state}, None), engine, deployed.
+    """drift (what differs, [] for nothing, None: not known), patches ({name: state}, None), engine, adopted, deployed.
 
-    shown: the unit's PROPERTIES. deployed: kernel and driver at the deploy.
+    shown: the unit's PROPERTIES. adopted: the path of an environment that sparkops did not build, in place of engine.
+    deployed: kernel and driver at the deploy.
     """
     current = os.path.join(releases.service_folder(home, service), "current")
     about = document(os.path.join(current, releases.META))
-    engine = releases.engine_of(about)
+    engine, named = releases.engine_of(about), about.get("engine")
+    adopted = named if isinstance(named, str) and named.startswith("/") else None
     patches = patch_states(os.path.join(home, "engines", engine)) if engine else None
     edits = file_edits(current)
     unit = unit_edits(current, shown)
@@ -36,9 +38,9 @@ def look(home: str, service: str, shown: dict[str, str]) -> dict[str, Any]:
     drift = None if edits is None else edits + (unit or [])
     if drift is not None:
         drift += [f"patch {name} {state}" for name, state in (patches or {}).items() if state != "applied"]
-        drift += ["engine gone"] if engine and patches is None else []
+        drift += ["engine gone"] if (engine and patches is None) or (adopted and not os.path.isdir(adopted)) else []
     deployed = {name: about.get(name) for name in ("kernel", "driver")}
-    return {"drift": drift, "patches": patches, "engine": engine, "deployed": deployed}
+    return {"drift": drift, "patches": patches, "engine": engine, "adopted": adopted, "deployed": deployed}
 
 
 def document(path: str) -> dict[str, Any]:

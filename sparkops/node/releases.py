@@ -135,6 +135,16 @@ def end_trial(folder: str, number: int) -> None:
         files.sync_folder(os.path.dirname(path))
 
 
+def confirmed(folder: str, number: int | None) -> bool:
+    """Whether somebody has seen this release serve: it is on no trial, and the first one of all has been confirmed."""
+    return number is not None and deadline(folder, number) is None and linked(folder, "confirmed") is not None
+
+
+def unit_of(service: str) -> str:
+    """The name of a service's unit, also of one that is called `a.socket`."""
+    return f"sparkops-{service}.service"
+
+
 def service_folder(home: str, service: str) -> str:
     """Where a service's releases are."""
     return os.path.join(home, "releases", service)

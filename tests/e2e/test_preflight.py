@@ -180,6 +180,8 @@ def test_an_engine_that_the_user_names_is_adopted(fleet: Nodes, tmp_path: Path) 
     assert f"exec {VENV}/bin/vllm serve" in fleet.on(TWO, "cat", f"{CURRENT}/run")
     assert json.loads(fleet.on(TWO, "cat", f"{CURRENT}/release.json"))["engine"] == VENV
     assert fleet.sparkops("deploy", "fp8", TWO, inventory=inventory).count("changed") == {TWO: 0}
+    verified = fleet.plain("verify", TWO, inventory=inventory)
+    assert (verified.rc, f"{VENV} is adopted" in verified.out) == (0, True), verified
 
     site = f"{VENV}/lib/python3*/site-packages"
     fleet.on(TWO, "sh", "-c", f"cd {site}; mv vllm-0.24.0.dist-info vllm-0.23.0.dist-info")

@@ -97,6 +97,19 @@ def test_it_takes_over_and_hands_back(one: Nodes) -> None:
     assert (owners(one), serves_as(one)) == ({"spark"}, "spark")
 
 
+def test_a_unit_that_the_service_has_written_is_not_installed(one: Nodes) -> None:
+    one.sparkops("deploy", "fp8", *OWN)
+    one.sparkops("deploy", "other", *OWN)
+    before = one.on("spark-1", "cat", f"/etc/systemd/system/{UNIT}")
+    evil = f"for one in {FOLDER}/*/unit; do echo '[Service]\nUser=vllm\nExecStart=+/bin/id' > $one; done"
+    one.on("spark-1", "runuser", "-u", "vllm", "--", "sh", "-c", evil)
+    done = one.sparkops("rollback", *OWN)
+    assert f"warning: spark-1: {UNIT} stays as it is" in done.err
+    assert (serves_as(one), model(one)) == ("vllm", MODEL)
+    assert one.on("spark-1", "cat", f"/etc/systemd/system/{UNIT}") == before
+    one.sparkops("deploy", "fp8", *LOGIN)
+
+
 def test_its_trial_ends_without_the_controller(one: Nodes, tmp_path: Path) -> None:
     one.sparkops("deploy", "fp8", *OWN)
     goal = one.on("spark-1", "readlink", f"{FOLDER}/current")

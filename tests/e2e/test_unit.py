@@ -79,14 +79,17 @@ def test_what_it_may_write(one: Nodes) -> None:
 
 def test_a_copy_serves_from_folders_of_the_user_s_choice(one: Nodes) -> None:
     one.on("spark-1", "sh", "-c", "cp -a /home/spark/models /srv/weights; mkdir /data; chown spark: /data")
-    words = ("spark-1", "-e", "sparkops_home=/srv/sparkops", "-e", "models_dir=/srv/weights/hf")
+    # What systemd's units give a meaning, too.
+    home = "/srv/100% spark ops"
+    ours = json.dumps({"sparkops_home": home})
+    words = ("spark-1", "-e", ours, "-e", "models_dir=/srv/weights/hf")
     one.sparkops("provision", *words, "--recipe", "fp8")
     one.sparkops(
         "deploy", "fp8", *words, "--service", "two", "-e", "port=8001", "-e", '{"env": {"VLLM_CACHE_ROOT": "/data"}}'
     )
     assert one.token("spark-1", MODEL, 8001)
     pid = one.on("spark-1", "systemctl", "show", "-P", "MainPID", "sparkops-two").strip()
-    probe = "touch /data/x && ! touch /srv/sparkops/engines/x"
+    probe = f"touch /data/x && ! touch '{home}/engines/x'"
     one.on(
         "spark-1",
         "nsenter",
@@ -101,7 +104,7 @@ def test_a_copy_serves_from_folders_of_the_user_s_choice(one: Nodes) -> None:
         "-c",
         probe,
     )
-    one.sparkops("remove", "spark-1", "-e", "sparkops_home=/srv/sparkops", "--service", "two")
+    one.sparkops("remove", "spark-1", "-e", ours, "--service", "two")
 
 
 def test_its_shared_memory_outlives_a_login(one: Nodes) -> None:

@@ -108,8 +108,18 @@ def test_an_older_release_has_kept_nothing(tmp_path: Path, deployed: Path) -> No
         "drift": None,
         "patches": None,
         "engine": None,
+        "adopted": None,
         "deployed": {"kernel": None, "driver": None},
     }
+
+
+def test_an_engine_that_was_adopted(tmp_path: Path, deployed: Path) -> None:
+    about = json.loads((deployed / "release.json").read_text())
+    (deployed / "release.json").write_text(json.dumps({**about, "engine": str(tmp_path / "venv")}))
+    found = drift.look(str(tmp_path), "vllm", shown(tmp_path))
+    assert (found["engine"], found["adopted"], found["drift"]) == (None, str(tmp_path / "venv"), ["engine gone"])
+    (tmp_path / "venv").mkdir()
+    assert drift.look(str(tmp_path), "vllm", shown(tmp_path))["drift"] == []
 
 
 def test_the_unit_of_another_release(tmp_path: Path, deployed: Path) -> None:

@@ -43,12 +43,12 @@ class Args(Arguments):
 def apply(args: Args, node: Node) -> Outcome:
     """Always ok. None: not known, or not there.
 
-    Result: release, confirmed, recipe (recipe.json), drift, patches, engine, deployed, contents (packages, problems),
-    checkpoint (path, revision), unit (its name), items ({what: value as text}).
+    Result: release, confirmed, recipe (recipe.json), drift, patches, engine, adopted, deployed, contents (packages,
+    problems), checkpoint (path, revision), unit (its name), items ({what: value as text}).
     """
     folder = releases.service_folder(args.home, args.service)
     current = os.path.join(folder, "current")
-    unit = systemd.unit_name(f"sparkops-{args.service}")
+    unit = releases.unit_of(args.service)
     shown = systemd.Manager(node, args.scope).show(unit)
     found = drift.look(args.home, args.service, shown)
     recipe = drift.document(os.path.join(current, "recipe.json")) or None
@@ -62,7 +62,7 @@ def apply(args: Args, node: Node) -> Outcome:
     items = {
         **system(node),
         **unit_items(read(shown.get("FragmentPath", "")), args.salt),
-        **{"unit drop-ins": shown.get("DropInPaths") or None, "engine": found["engine"]},
+        **{"unit drop-ins": shown.get("DropInPaths") or None, "engine": found["engine"] or found["adopted"]},
         **{"engine contents": None if contents is None else "; ".join(contents["problems"]) or "as locked"},
         **(patch_items(engine) if engine else {}),
         **{name: (recipe or {}).get(key) for name, key in RECIPE.items()},
@@ -75,7 +75,7 @@ def apply(args: Args, node: Node) -> Outcome:
     }
     return Outcome.ok(
         release=number,
-        confirmed=number is not None and releases.deadline(folder, number) is None,
+        confirmed=releases.confirmed(folder, number),
         recipe=recipe,
         contents=contents,
         checkpoint=checkpoint,

@@ -62,9 +62,11 @@ def apply(args: Args, node: Node) -> Outcome:
     release = condition.released(current)
     words = release["words"]
     path = served.checkpoint_path(words)
-    host, port = condition.option(words, "--host", args.host), int(condition.option(words, "--port", str(args.port)))
+    host, told = condition.option(words, "--host", args.host), condition.option(words, "--port", "")
+    # Somebody may have edited it.
+    port = int(told) if told.isdigit() else args.port
     manager = systemd.Manager(node, args.scope)
-    unit = systemd.unit_name(args.unit or f"sparkops-{args.service}")
+    unit = systemd.unit_name(args.unit or releases.unit_of(args.service))
     shown = systemd.properties(manager.call("show", "-p", ",".join(PROPERTIES), "--", unit).out)
     env = read(os.path.join(current, "env"))
     url = f"http://{address('127.0.0.1' if host in ANYWHERE else host)}:{port}"

@@ -50,7 +50,7 @@ def apply(args: Args, node: Node) -> Outcome:
     home, model_path = at_home(args.home), at_home(args.model_path)
     manager = systemd.Manager(node, args.scope)
     services = deployed(home, manager, args.service)
-    unit = systemd.unit_name(f"sparkops-{args.service}")
+    unit = releases.unit_of(args.service)
     main = next((one["pid"] for one in services if one["unit"] == unit), 0)
     version, error = condition.driver_version(node)
     engine = engine_state(args, home)
@@ -140,7 +140,7 @@ def deployed(home: str, manager: systemd.Manager, service: str) -> list[dict[str
         found.append(
             {
                 "name": name,
-                "unit": f"sparkops-{name}.service",
+                "unit": releases.unit_of(name),
                 "own": name == service,
                 "recipe": {key: recipe.get(key) for key in SAID},
                 "host": condition.option(words, "--host", "127.0.0.1"),
