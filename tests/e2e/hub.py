@@ -5,7 +5,8 @@
 Serves FOLDER/models/ORG/NAME. Each request for a file's bytes is a line of FOLDER/log: [name, first byte, bytes sent].
 FOLDER/faults.json, {name: [fault, ...]}: what happens to the next requests for that file's bytes, one each:
 429 (asked to wait), 500, cut (the connection ends half-way), stall (half-way nothing more comes), short (fewer bytes
-are promised and sent than there are), slow (a MiB in a third of a second), etag (the file is another one than was listed, and its ETag says so).
+are promised and sent than there are), slow (a MiB in a third of a second), etag (the file is another one than was
+listed, and its ETag says so).
 """
 
 from __future__ import annotations
