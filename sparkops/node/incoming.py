@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from sparkops.node.api import Node
 
-# A file of at most so many bytes may have been edited by somebody.
+# A file of at most so many bytes may have been edited by somebody: a tokenizer.json has 11 to 20 MB.
 EDITABLE = 32 << 20
 # What stays free on the disk, in bytes.
 SPARE = 1 << 30
@@ -104,17 +104,25 @@ def same(path: str, other: str) -> bool:
 def keep(path: str, name: str, old: weights.Record | None) -> None:
     """A second name for a file that is about to lose its own, where sparkops did not make it as it is.
 
-    A large file that was fetched and is another now was damaged, not edited: it goes.
+    A tensor file, or a large one, that was fetched and is another now was damaged, not edited: it goes.
     """
     import time
 
     final = os.path.join(path, name)
     if not os.path.lexists(final):
         return
-    ours = old is not None and old.made
-    if ours and not (old and os.path.exists(final) and old.edited(name) and os.path.getsize(final) <= EDITABLE):
+    if old and old.made and not (editable(final) and old.edited(name)):
         return
-    os.link(final, f"{final}.{os.getpid()}.{time.strftime('%Y-%m-%d@%H:%M:%S')}~", follow_symlinks=False)
+    folder, base = os.path.split(final)
+    others = [os.path.join(folder, one) for one in os.listdir(folder) if one.startswith(f"{base}.") and one[-1] == "~"]
+    # A run that was killed may have kept it already.
+    if not any(same(final, one) for one in others):
+        os.link(final, f"{final}.{os.getpid()}.{time.strftime('%Y-%m-%d@%H:%M:%S')}~", follow_symlinks=False)
+
+
+def editable(path: str) -> bool:
+    """Whether a file is one that people edit."""
+    return not path.endswith(".safetensors") and os.path.exists(path) and os.path.getsize(path) <= EDITABLE
 
 
 def sync(path: str) -> None:

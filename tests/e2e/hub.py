@@ -5,7 +5,8 @@
 Serves FOLDER/models/ORG/NAME. Each request for a file's bytes is a line of FOLDER/log: [name, first byte, bytes sent].
 FOLDER/faults.json, {name: [fault, ...]}: what happens to the next requests for that file's bytes, one each:
 429 (asked to wait), 500, cut (the connection ends half-way), stall (half-way nothing more comes), short (fewer bytes
-are promised and sent than there are), etag (the file is another one than was listed, and its ETag says so).
+are promised and sent than there are), slow (a MiB in a third of a second), etag (the file is another one than was
+listed, and its ETag says so).
 """
 
 from __future__ import annotations
@@ -187,6 +188,8 @@ class Handler(BaseHTTPRequestHandler):
             file.seek(first)
             while sent < last - first:
                 piece = file.read(min(PIECE, last - first - sent))
+                if fault == "slow":
+                    time.sleep(0.3)
                 if fault == "etag":
                     piece = bytes(len(piece))
                 try:

@@ -81,12 +81,12 @@ def here(nodes: Nodes, node: str, model: str) -> dict[str, str]:
     return sums(nodes.root(node) / MODELS / model)
 
 
-def traffic(nodes: Nodes, names: Iterable[str]) -> dict[str, tuple[int, int]]:
+def traffic(nodes: Nodes, names: Iterable[str], device: str = "enP7s7") -> dict[str, tuple[int, int]]:
     """The bytes that each node has sent and got."""
     found = {}
     for node in names:
         lines = nodes.on(node, "cat", "/proc/net/dev").splitlines()
-        fields = next(line.partition(":")[2].split() for line in lines if "enP7s7" in line)
+        fields = next(line.partition(":")[2].split() for line in lines if f"{device}:" in line)
         found[node] = int(fields[8]), int(fields[0])
     return found
 

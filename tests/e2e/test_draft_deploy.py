@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ NAMES = [f"spark-{number}" for number in range(1, 4)]
 SERVED = "Qwen-AgentWorld-35B-A3B-NVFP4"
 # The real model's cache, with a draft as small as that of the tests of the graft.
 SMALL = {"hidden_size": 64, "num_experts": 8, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16}
-NARROW = {"num_attention_heads": 4}
 DONOR = {"target": "base", "donor": "hf:org/donor"}
 RECIPES: dict[str, dict[str, Any]] = {
     "base": {"extends": "nvfp4", "model": "org/base", "model_source": "hf:org/base"},
@@ -153,8 +151,7 @@ def test_a_target_that_is_not_published(fleet: Nodes, hub: Hub) -> None:
     assert f"/{MODELS}/drafted" in fleet.on("spark-3", "cat", "/opt/sparkops/releases/vllm/current/run")
 
 
-def test_a_graft_that_fails_leaves_nothing(fleet: Nodes, hub: Hub, tmp_path: Path) -> None:
-    del tmp_path
+def test_a_graft_that_fails_leaves_nothing(fleet: Nodes, hub: Hub) -> None:
     for node in NAMES:
         fleet.on(node, "rm", "-r", f"/{MODELS}/drafted")
     hub.misbehave({"model-2.safetensors": ["403"] * 30, "model-3.safetensors": ["403"] * 30})

@@ -20,6 +20,7 @@ from tests.e2e.nodes import Nodes, eventually, lab
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
 
 NAMES = [f"spark-{number}" for number in range(1, 9)]
+JOBS = "home/spark/.local/share/sparkops/state/jobs"
 TOKEN = "hf_" + "s3cret" * 5
 # As spark, without sparkops: the daemon of a raw copy, which takes as much as a copy of sparkops' own does.
 RAW = "use chroot = no\nlog file = /dev/null\n[raw]\npath = /home/spark/models/hf\nread only = yes\n"
@@ -194,6 +195,25 @@ def test_a_download_goes_on_without_its_controller(fleet: Nodes, hub: Hub, tmp_p
     joined = weights(fleet, "pull", "org/alone", "spark-1")
     assert [task["state"] for task in joined.tasks("spark-1") if task["module"] == "weights_pull"] in (["changed"], [])
     assert here(fleet, "spark-1", "alone") == wanted
+    assert leftovers(fleet, "spark-1") == ""
+
+
+def test_the_next_run_joins_a_download_that_goes_on(fleet: Nodes, hub: Hub, tmp_path: Path) -> None:
+    wanted = hub.model("joined", {"m.safetensors": 40 * MIB})
+    hub.served()
+    hub.misbehave({"m.safetensors": ["slow"]})
+    run = Started(fleet, tmp_path / "log", "weights", "pull", "org/joined", "spark-1", "-e", f"hub_url={URL}")
+    eventually(lambda: json.loads((hub.folder / "faults.json").read_text()) == {"m.safetensors": []}, 60)
+    run.kill()
+    no_executor_stays(fleet, "spark-1")
+    (job,) = fleet.root("spark-1").joinpath(JOBS).glob("weights-joined-*/pid")
+    pid, started = job.read_text().split()
+    joined = weights(fleet, "pull", "org/joined", "spark-1")
+    # It was going on when the second run came, nobody else began one, and every byte came once.
+    assert any(one["event"] == "progress" for one in joined.events)
+    assert not job.exists() and not fleet.root("spark-1").joinpath("proc", pid).exists(), started
+    assert [(first, sent) for name, first, sent in hub.served() if name == "m.safetensors"] == [(0, 40 * MIB)]
+    assert here(fleet, "spark-1", "joined") == wanted
     assert leftovers(fleet, "spark-1") == ""
 
 

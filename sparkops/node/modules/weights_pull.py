@@ -86,8 +86,13 @@ def pull(args: Args, path: str, node: Node) -> dict[str, Any]:
     wanted: dict[str, dict[str, Any]] = pinned["files"]
     kept = keep_adopted(path, folder, wanted) if record is None else good
     trusted = {name: record.files[name]["sha256"] for name in good if name in wanted} if record else {}
-    sums = {name: found for name, found in trusted.items() if wanted[name]["sha256"] in (None, found)}
+    sums = {
+        name: found for name, found in trusted.items() if is_as_listed(os.path.join(folder, name), wanted[name], found)
+    }
     missing = [name for name in wanted if name not in sums]
+    for name in set(missing) & set(good):
+        # Of another commit.
+        files.discard(os.path.join(folder, name))
     incoming.check_space(folder, sum(wanted[name]["size"] for name in missing) - staged(folder, missing, kept))
     for tries in (1, 2):
         absent = [name for name in missing if not os.path.isfile(os.path.join(folder, name))]
