@@ -39,6 +39,7 @@ class SshChannel:
         self._hang_up = close
         set_options(transport)
         transport.set_keepalive(30)
+        self._transport = transport
         self._socket = transport.sock
         self._channel = transport.open_session()
         request(transport, self._channel, shlex.join(bundle.argv(python)))
@@ -65,7 +66,10 @@ class SshChannel:
         said = b""
         while self._channel.recv_stderr_ready() and len(said) < STDERR_KEPT:
             said += self._channel.recv_stderr(STDERR_KEPT)
-        return said.decode("utf-8", "replace").strip()
+        # The program's, else the network's.
+        broken = self._transport.get_exception() if not said else None
+        why = "" if broken is None or isinstance(broken, EOFError) else _reason(broken)
+        return said.decode("utf-8", "replace").strip() or why
 
     def close(self) -> None:
         """See Channel."""
