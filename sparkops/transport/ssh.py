@@ -51,7 +51,7 @@ class SshChannel:
             for start in range(0, len(data), PACKET):
                 self._channel.sendall(data[start : start + PACKET])
         except OSError as error:
-            raise ConnectionLost(f"the connection broke: {error}{self.last_words()}") from None
+            raise ConnectionLost(f"the connection broke: {self.last_words() or error}") from None
 
     def read(self) -> bytes:
         """See Channel."""

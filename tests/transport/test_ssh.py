@@ -4,6 +4,7 @@ when it has changed.
 
 from __future__ import annotations
 
+import errno
 import getpass
 import os
 import socket
@@ -11,11 +12,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import paramiko
 import pytest
 
-from sparkops.errors import HostKeyError, HostUnreachable
+from sparkops.errors import ConnectionLost, HostKeyError, HostUnreachable
 from sparkops.lab.process.sshd import Login, Sshd
 from sparkops.node import bundle
 from sparkops.transport import dial, direct, known
@@ -83,6 +85,25 @@ def greets(address: Address, plain: socket.socket | None = None) -> bool:
     try:
         session.send({"op": "open", "state_dir": "~/state", "check": True})
         return bool(session.receive()["ev"] == "hello")
+    finally:
+        session.close()
+
+
+def test_a_connection_that_broke_says_why(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the node has not acknowledged in time comes as an error of the socket."""
+    channel = connect(place.address())
+    session = Session(channel, bundle.start(["command"]), NAME)
+
+    def broken() -> None:
+        raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+
+    try:
+        packets: Any = channel._transport
+        monkeypatch.setattr(packets.packetizer, "read_message", broken)
+        session.send({"op": "open", "state_dir": "~/state", "check": True})
+        with pytest.raises(ConnectionLost, match="(ended early|broke): Connection timed out"):
+            while True:
+                session.receive()
     finally:
         session.close()
 
