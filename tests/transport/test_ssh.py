@@ -101,7 +101,7 @@ def test_a_connection_that_broke_says_why(place: Place, monkeypatch: pytest.Monk
         packets: Any = channel._transport
         monkeypatch.setattr(packets.packetizer, "read_message", broken)
         session.send({"op": "open", "state_dir": "~/state", "check": True})
-        with pytest.raises(ConnectionLost, match="(ended early|broke): Connection timed out"):
+        with pytest.raises(ConnectionLost, match=r"(ended early|broke): Connection timed out"):
             while True:
                 session.receive()
     finally:
