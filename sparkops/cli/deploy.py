@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sparkops.runner.batch import Budget
 
 # What of a recipe the inventory and -e may say too.
-HONOURED = frozenset({"host", "port", "model_source", "env"})
+HONOURED = frozenset({"host", "port", "model_source", "draft_target", "env"})
 # One node proves the release; then all others at once.
 CANARY = ["1", "100%"]
 # A number of nodes, or a share of them.
@@ -82,17 +82,18 @@ def deploy(
     how: Changing,
 ) -> int:
     """Make every node serve its own copy of RECIPE; a service that serves another one changes over."""
+    from sparkops.checkpoint.origin import weights_variables
     from sparkops.cli.extra import variables
     from sparkops.cli.preflight import Gathered
     from sparkops.cli.run import Workplace, about, run
-    from sparkops.cli.weights import on_hub, transfer
+    from sparkops.cli.weights import transfer
     from sparkops.recipes.variables import engine_locks, engine_variables, hub_client_variables, recipe_variables
     from sparkops.serving.command import environment, serve_args, shutdown_timeout
 
     place = Workplace(given, "deploy")
     found = place.catalogue.recipe(recipe)
     extra = variables(how.extra)
-    source = found.source(extra.get("model_source"))
+    origin = weights_variables(place.catalogue, found, extra.get("model_source"), extra.get("draft_target"))
     engine = engine_variables(place.catalogue, found.engine, found.patch_names())
     values = {
         "recipe": recipe_variables(found),
@@ -103,8 +104,7 @@ def deploy(
         "engine": engine,
         "engine_locks": engine_locks(engine),
         "service": service,
-        "model_source": source,
-        **on_hub(source, found.model_revision if source == found.model_source else None),
+        **origin,
         "hub_client": hub_client_variables(place.catalogue),
         **transfer(),
         "about": about(),

@@ -34,7 +34,23 @@ def main() -> None:
     gc.set_threshold(100_000, 20, 20)
     from sparkops.cli.main import main
 
-    main(sys.argv[1:])
+    code = 0
+    try:
+        main(sys.argv[1:])
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 1
+    leave(code)
+
+
+def leave(code: int) -> NoReturn:
+    """End the process at once: to take all modules down first costs an eighth of a short run, and does nothing."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            # Who reads us has gone, or main has closed it for that reason.
+            code = code or 141
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -122,6 +122,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         code = 130
+    except RuntimeError as error:
+        # What Python before 3.12 makes of a Ctrl-C while a class of a module is made.
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        click.echo("interrupted", err=True)
+        code = 130
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             # Who reads us has seen enough (`| head`).

@@ -151,24 +151,16 @@ def transfer() -> dict[str, str]:
     return {"transfer_secret": secrets.token_hex(24)}
 
 
-def on_hub(source: str, revision: str | None = None) -> dict[str, str]:
-    """The repository and revision that a source names, "" where it is on no hub. Raises InputError."""
-    from sparkops.checkpoint.sources import Repository
-    from sparkops.node.hub import PREFIX
-
-    if not source.startswith(PREFIX):
-        return {"weights_repo": "", "weights_revision": ""}
-    found = Repository.of(source)
-    return {"weights_repo": found.name, "weights_revision": revision or found.revision}
-
-
 def _named(place: Workplace, model: str) -> dict[str, Any]:
-    """MODEL's folder in models_dir, and where on a hub it is."""
+    """MODEL's folder in models_dir, where on a hub it is, and whose files it shares."""
+    from sparkops.checkpoint.origin import on_hub, target_folder
     from sparkops.node.hub import PREFIX
 
     if model in place.catalogue.names("recipes"):
         recipe = place.catalogue.recipe(model)
-        return {"weights_folder": recipe.directory, **on_hub(recipe.model_source or "", recipe.model_revision)}
+        shared = {"draft_folder": target_folder(place.catalogue, recipe)}
+        where = on_hub(recipe.model_source or "", recipe.model_revision)
+        return {"weights_folder": recipe.directory, **where, **shared}
     if "/" not in model:
         return {"weights_folder": _folder(model), **on_hub("")}
     found = on_hub(PREFIX + model.removeprefix(PREFIX))

@@ -106,7 +106,7 @@ def kept(key: str) -> bytes:
     try:
         for path in (place, os.path.join(place, file_name(key))):
             found = os.lstat(path)
-            if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+            if found.st_uid != os.geteuid() or found.st_mode & 0o077:
                 return b""
         with open(path, "rb") as file:
             digest, data = file.read(32), file.read()

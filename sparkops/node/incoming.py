@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from sparkops.node.api import Node
 
+# A file of at most so many bytes may have been edited by somebody: a tokenizer.json has 11 to 20 MB.
+EDITABLE = 32 << 20
 # What stays free on the disk, in bytes.
 SPARE = 1 << 30
 
@@ -50,8 +52,12 @@ def check_space(folder: str, needed: int) -> None:
         )
 
 
-def settle(path: str, names: Iterable[str], sums: dict[str, str], source: str, node: Node) -> weights.Record:
-    """Give the staged files, whose hashes were checked, their final names. Raises Failure.
+def settle(
+    path: str, names: Iterable[str], sums: dict[str, str], source: str, node: Node, revision: str = ""
+) -> weights.Record:
+    """Give the staged files, whose hashes were checked, their final names; others of the record go. Raises Failure.
+
+    What sparkops did not make, and a small file that was edited since, stays beside as a backup.
 
     A kill at any moment leaves the old file or the new one under each final name, and the next run goes on.
     """
@@ -63,23 +69,60 @@ def settle(path: str, names: Iterable[str], sums: dict[str, str], source: str, n
         for name in names:
             sync(full[name])
         entries = {name: weights.entry(full[name], os.path.getsize(full[name]), sums[name]) for name in names}
-        record = weights.Record(path, source, old.made if old else not os.path.exists(path), entries)
-        record.write(node.state_dir)
+        record = weights.Record(path, source, old.made if old else not os.path.exists(path), entries, revision)
         if os.path.isdir(path):
+            replaced = [name for name in names if not same(full[name], os.path.join(path, name))]
+            gone = [name for name in old.files if name not in entries] if old else []
+            for name in [*replaced, *gone]:
+                keep(path, name, old)
+            # Before the record forgets them: an engine reads every *.safetensors file where there is no index.
+            for name in gone:
+                files.discard(os.path.join(path, name))
+            record.write(node.state_dir)
             for name in names:
                 final = os.path.join(path, name)
                 os.makedirs(os.path.dirname(final), exist_ok=True)
-                if not (os.path.exists(final) and os.path.samefile(full[name], final)):
+                if not same(full[name], final):
                     os.rename(full[name], final)
             files.sync_folder(path)
             remove(folder)
         else:
             tidy(folder, set(names))
+            record.write(node.state_dir)
             os.rename(folder, path)
         files.sync_folder(os.path.dirname(path))
     except OSError as error:
         raise files.refusal("write", str(error.filename or path), error) from error
     return record
+
+
+def same(path: str, other: str) -> bool:
+    """Whether both are the same file."""
+    return os.path.exists(other) and os.path.samefile(path, other)
+
+
+def keep(path: str, name: str, old: weights.Record | None) -> None:
+    """A second name for a file that is about to lose its own, where sparkops did not make it as it is.
+
+    A tensor file, or a large one, that was fetched and is another now was damaged, not edited: it goes.
+    """
+    import time
+
+    final = os.path.join(path, name)
+    if not os.path.lexists(final):
+        return
+    if old and old.made and not (editable(final) and old.edited(name)):
+        return
+    folder, base = os.path.split(final)
+    others = [os.path.join(folder, one) for one in os.listdir(folder) if one.startswith(f"{base}.") and one[-1] == "~"]
+    # A run that was killed may have kept it already.
+    if not any(same(final, one) for one in others):
+        os.link(final, f"{final}.{os.getpid()}.{time.strftime('%Y-%m-%d@%H:%M:%S')}~", follow_symlinks=False)
+
+
+def editable(path: str) -> bool:
+    """Whether a file is one that people edit."""
+    return not path.endswith(".safetensors") and os.path.exists(path) and os.path.getsize(path) <= EDITABLE
 
 
 def sync(path: str) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 INDEX = "model.safetensors.index.json"
 # Files that are hashed at a time: one core does 2 GB/s, an NVMe disk more.
 AT_A_TIME = 4
+# What a hub gives when no revision is named.
+DEFAULT_REVISION = "main"
 # In a staging folder: what a hub's client keeps for itself.
 SCRATCH = ".client"
 
@@ -52,13 +54,19 @@ def plain_name(name: str) -> str:
 
 
 class Record:
-    """What is known of the checkpoint at `path`. made: sparkops put it there. source: where from, "" if not known."""
+    """What is known of the checkpoint at `path`. made: sparkops put it there. source: where from, "" if not known.
 
-    def __init__(self, path: str, source: str, made: bool, entries: dict[str, dict[str, Any]]) -> None:
+    revision: the words in which a hub was asked for the source's commit.
+    """
+
+    def __init__(
+        self, path: str, source: str, made: bool, entries: dict[str, dict[str, Any]], revision: str = ""
+    ) -> None:
         self.path = path
         self.source = source
         self.made = made
         self.files = entries
+        self.revision = revision
 
     @classmethod
     def of(cls, state_dir: str, path: str) -> Record | None:
@@ -71,7 +79,7 @@ class Record:
         try:
             with open(file, encoding="utf-8") as text:
                 found = json.load(text)
-            return cls(found["path"], found["source"], found["made"], found["files"])
+            return cls(found["path"], found["source"], found["made"], found["files"], found.get("revision", ""))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -81,7 +89,10 @@ class Record:
 
         folder = os.path.join(state_dir, "weights")
         make_folder(folder)
-        document = {"path": self.path, "source": self.source, "made": self.made, "files": self.files}
+        document = {
+            **{"path": self.path, "source": self.source, "revision": self.revision},
+            **{"made": self.made, "files": self.files},
+        }
         files.write(os.path.join(folder, f"{_short(self.path)}.json"), json.dumps(document).encode(), 0o600)
 
     def forget(self, state_dir: str) -> None:
@@ -91,6 +102,11 @@ class Record:
     def wanted(self) -> dict[str, dict[str, Any]]:
         """{name: {size, sha256}}: what any copy of it must be."""
         return {name: {key: one[key] for key in ("size", "sha256")} for name, one in self.files.items()}
+
+    def edited(self, name: str) -> bool:
+        """Whether a file that is there is not as it was when it was hashed, or is not in the record at all."""
+        found, one = os.stat(os.path.join(self.path, name)), self.files.get(name)
+        return one is None or (found.st_mtime_ns, found.st_ino) != (one["mtime_ns"], one["inode"])
 
 
 def records(state_dir: str) -> list[Record]:
@@ -188,8 +204,34 @@ def looks_whole(path: str) -> str:
     return f"{path} lacks {missing[0]}" if missing else ""
 
 
-def look(path: str, node: Node) -> dict[str, Any]:
-    """How a checkpoint is here: present, problems (by file), files, bytes, source, staged (bytes of a transfer)."""
+def another(record: Record | None, repo: str, revision: str) -> tuple[str, str]:
+    """(why it is to be fetched, what can only be said) of a checkpoint that is of another commit than is asked for.
+
+    A commit or a tag is compared; of a hub's default branch any commit will do. "": nothing.
+    """
+    if not repo:
+        return "", ""
+    name, _, commit = record.source.rpartition("@") if record else ("", "", "")
+    if record is None or not name:
+        said = f"it was here before sparkops: whether it is {revision} of {repo} is not known"
+        return "", said if revision not in ("", DEFAULT_REVISION) else ""
+    if name != f"hf:{repo}":
+        return "", f"it is {record.source}, not {repo}; prune it first, or set models_dir"
+    if revision in ("", DEFAULT_REVISION, record.revision) or (is_commit(revision) and commit.startswith(revision)):
+        return "", ""
+    return f"it is commit {commit[:12]}, and {revision[:40]} is asked for", ""
+
+
+def is_commit(revision: str) -> bool:
+    """Whether a revision is a commit, or the first digits of one."""
+    return 7 <= len(revision) <= 40 and not set(revision) - set("0123456789abcdef")
+
+
+def look(path: str, node: Node, repo: str = "", revision: str = "") -> dict[str, Any]:
+    """How a checkpoint is here: present, problems (by file), files, bytes, source, staged (of a transfer), warnings.
+
+    repo, revision: what it should be, "" for any.
+    """
     record = Record.of(node.state_dir, path)
     known: dict[str, dict[str, Any]] = {}
     if record is not None and os.path.isdir(path):
@@ -197,6 +239,8 @@ def look(path: str, node: Node) -> dict[str, Any]:
     else:
         why = looks_whole(path)
         found = {"": why} if why else {}
+    why, warning = another(record, repo, revision) if not found else ("", "")
+    found = {"": why} if why else found
     return {
         "path": path,
         "present": not found,
@@ -205,6 +249,7 @@ def look(path: str, node: Node) -> dict[str, Any]:
         "bytes": sum(one["size"] for one in known.values()),
         "source": record.source if record else "",
         "staged": size_of(staging(path)),
+        **({"warnings": [f"{path}: {warning}"]} if warning else {}),
     }
 
 
@@ -214,18 +259,36 @@ def said(looked: dict[str, Any]) -> str:
     return "; ".join(f"{name}: {why}" if name else why for name, why in list(found)[:4]) or "here"
 
 
-def adopt(path: str, node: Node) -> Record:
-    """The record of a checkpoint; one that sparkops did not put there is hashed now, as it is. Raises Failure."""
+def adopt(path: str, node: Node, made: bool = False, source: str = "", like: str = "") -> Record:
+    """The record of a checkpoint; one that sparkops did not fetch is hashed now, as it is. Raises Failure.
+
+    like: another checkpoint, whose hashes hold for the files that are links to its own.
+    """
     known = Record.of(node.state_dir, path)
     if known is not None:
         return known
     names = inside(path)
-    sums = digests(path, names, node)
+    sums = hashes_of_links(path, names, Record.of(node.state_dir, like) if like else None)
+    sums.update(digests(path, [name for name in names if name not in sums], node))
     full = {name: os.path.join(path, name) for name in names}
     entries = {name: entry(full[name], os.path.getsize(full[name]), sums[name]) for name in names}
-    record = Record(path, "", False, entries)
+    record = Record(path, source, made, entries)
     record.write(node.state_dir)
     return record
+
+
+def hashes_of_links(folder: str, names: Iterable[str], like: Record | None) -> dict[str, str]:
+    """{file: sha256} of those files that are the same inodes, unchanged, as ones that `like` knows."""
+    if like is None:
+        return {}
+    known = {(one["inode"], one["mtime_ns"], one["size"]): one for one in like.files.values() if not one.get("bad")}
+    found = {}
+    for name in names:
+        now = os.stat(os.path.join(folder, name))
+        one = known.get((now.st_ino, now.st_mtime_ns, now.st_size))
+        if one:
+            found[name] = str(one["sha256"])
+    return found
 
 
 def inside(path: str) -> list[str]:

@@ -11,9 +11,12 @@ from typing import Any
 
 from sparkops.errors import InputError, Position
 from sparkops.node import patching
+from sparkops.node.hub import REPOSITORY
 from sparkops.project import yaml
-from sparkops.recipes.schema import Engine, PatchFile, Recipe
+from sparkops.recipes.schema import Draft, Engine, PatchFile, Recipe
 
+# A model on a hub, or a path on the nodes.
+SOURCE = re.compile(rf"hf:{REPOSITORY}|[~/].*", re.ASCII)
 # Flags of `vllm serve` that come from a field or from the host, and where.
 OWNED = {
     "--host": "`host`, or the inventory",
@@ -49,11 +52,29 @@ def check_recipe(recipe: Recipe, document: Any) -> None:
             where=yaml.position(document.get("env"), "PATH"),
             hint="it is the node's, with the engine and CUDA in front (templates/env.j2)",
         )
+    if recipe.draft:
+        _check_draft(recipe.draft, document["draft"])
     if recipe.model_source and not re.fullmatch(r"hf:[\w.-]+(/[\w.-]+)?|[~/].*", recipe.model_source):
         raise InputError(
             f"{recipe.model_source!r} is no place that a checkpoint can come from",
             where=yaml.position(document, "model_source"),
             hint=f"hf:ORG/NAME, or an absolute path on the nodes: /path/to/{recipe.directory}",
+        )
+
+
+def _check_draft(draft: Draft, document: Any) -> None:
+    """Both are places; whether there is a recipe of the target's name, `recipe validate` and a deploy say."""
+    if not SOURCE.fullmatch(draft.donor):
+        raise InputError(
+            f"{draft.donor!r} is no place that a draft can come from",
+            where=yaml.position(document, "donor"),
+            hint="hf:ORG/NAME[@REVISION], or an absolute path on the nodes",
+        )
+    if not SOURCE.fullmatch(draft.target) and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", draft.target):
+        raise InputError(
+            f"{draft.target!r} is no checkpoint that can get a draft",
+            where=yaml.position(document, "target"),
+            hint="the name of a recipe, hf:ORG/NAME[@REVISION], or an absolute path on the nodes",
         )
 
 

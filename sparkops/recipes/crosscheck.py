@@ -9,6 +9,7 @@ from typing import Any
 
 from sparkops.errors import InputError, Position
 from sparkops.project import yaml
+from sparkops.recipes.checks import SOURCE
 from sparkops.recipes.findings import Warned
 from sparkops.recipes.load import Catalogue, Loaded
 from sparkops.recipes.memory import figures
@@ -27,6 +28,7 @@ def findings(catalogue: Catalogue, loaded: Loaded) -> list[InputError]:
     return [
         *_engine(catalogue, document),
         *_patches(catalogue, recipe, document),
+        *_draft(catalogue, recipe, document),
         *_args(recipe, document.get("args")),
         *_listening(recipe, document),
         *(_at(document, *one) for one in figures(recipe)),
@@ -56,6 +58,29 @@ def _patches(catalogue: Catalogue, recipe: Recipe, document: Any) -> Iterator[In
             yield InputError(message, where=where, hint=f"it knows: {', '.join(known)}")
         if use.name in [other.name for other in recipe.patches[:index]]:
             yield InputError(f"the patch {use.name} stands here twice", where=where)
+
+
+def _draft(catalogue: Catalogue, recipe: Recipe, document: Any) -> Iterator[InputError]:
+    """The recipe whose checkpoint gets the draft, and what a graft makes of it."""
+    if recipe.draft is None:
+        return
+    written = document["draft"]
+    if recipe.model_source is not None:
+        message = "model_source says where the whole checkpoint is, so that nothing is grafted"
+        yield Warned(message, where=yaml.position(written), hint="leave one of the two out")
+    if recipe.checkpoint and not recipe.checkpoint.mtp:
+        yield InputError("the checkpoint that a graft makes has mtp tensors", where=yaml.position(written))
+    try:
+        target = None if SOURCE.fullmatch(recipe.draft.target) else catalogue.recipe(written["target"])
+    except InputError as error:
+        yield error
+        return
+    where = yaml.position(written, "target")
+    if target and (target.draft or (target.checkpoint and target.checkpoint.mtp)):
+        yield InputError(f"the checkpoint of {target.name} has a draft already", where=where)
+    if target and target.directory == recipe.directory:
+        message = f"{target.name} and {recipe.name} have the same folder, {recipe.directory}"
+        yield InputError(message, where=where, hint="a graft makes a new folder: give `model` another name")
 
 
 def _args(recipe: Recipe, written: Any) -> Iterator[InputError]:

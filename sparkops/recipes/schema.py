@@ -29,6 +29,13 @@ class PatchUse(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     when: Literal["always", "never"]
 
 
+class Draft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a checkpoint that nobody publishes is made of, on the nodes: `target` with the draft layer of `donor`."""
+
+    target: str  # a recipe's name, hf:ORG/NAME[@REVISION], or a path on the nodes; -e draft_target says another source
+    donor: str  # whose mtp.* tensors it gets: hf:ORG/NAME[@REVISION], or a path on the nodes
+
+
 class Requires(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a node must have. None: not known, so not checked."""
 
@@ -92,6 +99,7 @@ class Recipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model_source: str | None  # hf:ORG/NAME, a path on the nodes, or null where it is not published
     model_source_hint: str = ""  # what a user should know who must give one
     model_revision: Revision | None = None  # commit, tag or branch of model_source; null: its default branch
+    draft: Draft | None = None  # where model_source is null: sparkops makes the checkpoint by grafting a draft in
     served_model_name: str
     engine: Name  # NAME-VERSION of a file in engines/, which has the locks
     patches: list[PatchUse] = []

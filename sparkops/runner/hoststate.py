@@ -22,7 +22,7 @@ FACTS = "ansible_facts"
 PING = 10.0
 SILENCE = 60.0
 # Seconds after which a stop is seen while a host is being connected to, and how long that may then still take.
-STOPS_WITHIN = 0.1
+STOPS_WITHIN = 0.5
 GRACE = 2.0
 OpenSession = Callable[[Address], Session]
 

@@ -52,6 +52,9 @@ class Session:
     def flush(self) -> None:
         """Send what is queued. Raises ConnectionLost."""
         data, self._unsent = self._unsent, b""
+        if not self._head and self._start is not None:
+            # A node that asks for sources takes what comes next for these.
+            self._take_in()
         if self._head:
             size = b"" if self._start is None else b"%012d" % len(data)
             data, self._head = self._head + size + data, b""
@@ -81,12 +84,7 @@ class Session:
             self.flush()
         try:
             while (found := self._parser.next()) is None:
-                data = self._channel.read()
-                if not data:
-                    raise ConnectionLost(
-                        f"the connection ended early{_quoted(self._channel.last_words())}", where=self._host
-                    )
-                self._parser.feed(data if self._start is None else self._first(data))
+                self._take_in()
         except BadFrame as bad:
             raise ConnectionLost(
                 f"something else than sparkops answered: {bad}",
@@ -94,6 +92,12 @@ class Session:
                 hint="does the login shell's start-up file print text? It must be silent when not interactive",
             ) from None
         return found[0]
+
+    def _take_in(self) -> None:
+        data = self._channel.read()
+        if not data:
+            raise ConnectionLost(f"the connection ended early{_quoted(self._channel.last_words())}", where=self._host)
+        self._parser.feed(data if self._start is None else self._first(data))
 
     def _first(self, data: bytes) -> bytes:
         """What comes first: the node may ask for the sources."""

@@ -42,6 +42,7 @@ class Cost:
 def adopt_strays() -> None:
     """Become the parent of what our children leave behind, so that it is counted and ended."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    ADOPTING.add(os.getpid())
 
 
 def measure(command: Command, log: Path, nodes_cpu: Callable[[], float] = float) -> Cost:
@@ -92,6 +93,8 @@ def end_strays() -> None:
 
 # Children that we started ourselves and that stay: the nodes, a proxy.
 KEPT: set[int] = set()
+# Ourselves, once strays are ours: before that a child may be anybody's.
+ADOPTING: set[int] = set()
 
 
 def keep_children() -> None:
@@ -100,6 +103,8 @@ def keep_children() -> None:
 
 
 def _adopted() -> list[int]:
+    if os.getpid() not in ADOPTING:
+        return []
     return [pid for pid in _children(os.getpid()) if pid not in KEPT]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import signal
 import socket
 import subprocess
@@ -70,3 +72,29 @@ def test_ctrl_c_that_is_ignored_stays_so() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout == "True\n"
+
+
+def test_all_that_was_said_arrives() -> None:
+    done = subprocess.run([*ENTRY, "schema", "recipe"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)
+    wrong = subprocess.run([*ENTRY, "deplo"], capture_output=True, text=True, timeout=60)
+    assert (wrong.returncode, "did you mean deploy" in wrong.stderr) == (2, True)
+
+
+def test_a_reader_that_has_gone_is_no_error() -> None:
+    script = f"{' '.join(map(shlex.quote, ENTRY))} schema recipe | head -c 1"
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {script}"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) in ((141, "{", ""), (0, "{", ""))
+
+
+def test_ctrl_c_while_a_class_is_made() -> None:
+    code = (
+        "import sys\nfrom sparkops.cli import main\n"
+        "def cut(*_, **__):\n"
+        "    try:\n        raise KeyboardInterrupt\n"
+        "    except KeyboardInterrupt as cause:\n        raise RuntimeError('Error calling __set_name__') from cause\n"
+        "main.root.main = cut\nmain.main([])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")

@@ -5,7 +5,8 @@
 Serves FOLDER/models/ORG/NAME. Each request for a file's bytes is a line of FOLDER/log: [name, first byte, bytes sent].
 FOLDER/faults.json, {name: [fault, ...]}: what happens to the next requests for that file's bytes, one each:
 429 (asked to wait), 500, cut (the connection ends half-way), stall (half-way nothing more comes), short (fewer bytes
-are promised and sent than there are), etag (the file is another one than was listed).
+are promised and sent than there are), slow (a MiB in a third of a second), etag (the file is another one than was
+listed, and its ETag says so).
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ class Handler(BaseHTTPRequestHandler):
         elif len(words) >= 5 and words[2] == "resolve":
             self.resolve(words, body)
         elif words[0] == "cdn":
-            self.bytes(self.server.folder / "models" / "/".join(words[1:]), body)
+            path = self.server.folder / "models" / "/".join(words[1:])
+            self.bytes(path, body, {"ETag": f'"{sha256(path, path.stat().st_mtime_ns)}"'})
         else:
             self.json({"error": "Repository not found"}, 404)
 
@@ -157,19 +159,20 @@ class Handler(BaseHTTPRequestHandler):
     def bytes(self, path: Path, body: bool, headers: dict[str, str] | None = None) -> None:
         size = path.stat().st_size
         wanted = self.headers.get("Range", "")
-        first = int(wanted.removeprefix("bytes=").partition("-")[0] or 0)
+        begin, _, stop = wanted.removeprefix("bytes=").partition("-")
+        first = int(begin or 0)
         fault = self.server.fault(path.name) if body else ""
         if fault.isdigit():
             self.json({"error": "later"}, int(fault))
             return
-        last = size // 2 if fault == "short" else size
+        last = size // 2 if fault == "short" else min(int(stop) + 1, size) if stop else size
         self.send_response(206 if wanted else 200)
         self.send_header("Accept-Ranges", "bytes")
         self.send_header("Content-Length", str(max(last - first, 0)))
         if wanted:
             self.send_header("Content-Range", f"bytes {first}-{last - 1}/{size}")
         for name, value in (headers or {}).items():
-            self.send_header(name, value)
+            self.send_header(name, value[::-1] if (name, fault) == ("ETag", "etag") else value)
         self.end_headers()
         sent = self.send(path, first, (first + last) // 2 if fault in ("cut", "stall") else last, fault) if body else 0
         if body:
@@ -185,6 +188,8 @@ class Handler(BaseHTTPRequestHandler):
             file.seek(first)
             while sent < last - first:
                 piece = file.read(min(PIECE, last - first - sent))
+                if fault == "slow":
+                    time.sleep(0.3)
                 if fault == "etag":
                     piece = bytes(len(piece))
                 try:

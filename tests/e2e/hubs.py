@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +79,16 @@ def digest(path: Path) -> str:
 def here(nodes: Nodes, node: str, model: str) -> dict[str, str]:
     """The sha256 of each file under its final name on a node."""
     return sums(nodes.root(node) / MODELS / model)
+
+
+def traffic(nodes: Nodes, names: Iterable[str], device: str = "enP7s7") -> dict[str, tuple[int, int]]:
+    """The bytes that each node has sent and got."""
+    found = {}
+    for node in names:
+        lines = nodes.on(node, "cat", "/proc/net/dev").splitlines()
+        fields = next(line.partition(":")[2].split() for line in lines if f"{device}:" in line)
+        found[node] = int(fields[8]), int(fields[0])
+    return found
 
 
 def leftovers(nodes: Nodes, node: str) -> str:

@@ -47,7 +47,7 @@ def assert_untouched(before: dict[str, Listing], after: dict[str, Listing]) -> N
         assert differences(before[node], after[node], state=True) == {}
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 def test_a_check_foresees_the_run_and_leaves_no_trace(tmp_path: Path, password_file: str) -> None:
     words = ("--become-password-file", password_file)
     with lab(tmp_path / "lab", 2, "nspawn", "--sudo-password", f"spark-2={PASSWORD}") as nodes:

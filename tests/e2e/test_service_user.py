@@ -127,6 +127,11 @@ def test_its_trial_ends_without_the_controller(one: Nodes, tmp_path: Path) -> No
     assert serves_as(one) == "vllm"
 
 
+def test_a_deploy_that_would_hand_back_and_fails_takes_over_again(one: Nodes) -> None:
+    one.sparkops("deploy", "bad", *LOGIN, rc=1)
+    assert (owners(one), serves_as(one), model(one)) == ({"vllm"}, "vllm", MODEL)
+
+
 def test_the_verbs_that_look_read_what_is_another_s(one: Nodes) -> None:
     def drift(*words: str) -> Any:
         return json.loads(one.plain("--json", "status", *words).out)["spark-1"]["services"][0]["drift"]

@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from sparkops.checkpoint.spread import rounds
-from tests.e2e.hubs import MIB, MODELS, URL, Hub, here, hub_in, leftovers, weights
+from tests.e2e.hubs import MIB, MODELS, URL, Hub, here, hub_in, leftovers, traffic, weights
 from tests.e2e.interrupting import KILL_WEIGHTS, Started, no_executor_stays
 from tests.e2e.nodes import Nodes, eventually, lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
 
 NAMES = [f"spark-{number}" for number in range(1, 9)]
+JOBS = "home/spark/.local/share/sparkops/state/jobs"
 TOKEN = "hf_" + "s3cret" * 5
 # As spark, without sparkops: the daemon of a raw copy, which takes as much as a copy of sparkops' own does.
 RAW = "use chroot = no\nlog file = /dev/null\n[raw]\npath = /home/spark/models/hf\nread only = yes\n"
@@ -38,16 +39,6 @@ def hub(fleet: Nodes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]
         yield hub
 
 
-def traffic(nodes: Nodes) -> dict[str, tuple[int, int]]:
-    """The bytes that each node has sent and got."""
-    found = {}
-    for node in NAMES:
-        lines = nodes.on(node, "cat", "/proc/net/dev").splitlines()
-        fields = next(line.partition(":")[2].split() for line in lines if "enP7s7" in line)
-        found[node] = int(fields[8]), int(fields[0])
-    return found
-
-
 def test_one_download_and_a_tree(fleet: Nodes, hub: Hub) -> None:
     size = 1024 * MIB
     wanted = hub.model("large", {f"model-{number}.safetensors": size // 4 for number in range(4)})
@@ -58,10 +49,10 @@ def test_one_download_and_a_tree(fleet: Nodes, hub: Hub) -> None:
     assert sum(sent for _, _, sent in served) == size + len(json.dumps({"name": "large"}))
     assert here(fleet, "spark-1", "large") == wanted
 
-    before, begun = traffic(fleet), time.monotonic()
+    before, begun = traffic(fleet, NAMES), time.monotonic()
     weights(fleet, "sync", "org/large", "--all-nodes")
     took = time.monotonic() - begun
-    after = traffic(fleet)
+    after = traffic(fleet, NAMES)
     assert hub.served() == []
     tree = rounds(NAMES[:1], NAMES[1:])
     assert len(tree) == 3
@@ -184,9 +175,9 @@ def test_a_flipped_byte_is_found_and_mended_by_that_file(fleet: Nodes, hub: Hub)
         assert "a.safetensors" not in failed.failure(node)["msg"]
     weights(fleet, "pull", "org/flip", "spark-1,spark-2")
     assert [(name, sent) for name, _, sent in hub.served()] == [("b.safetensors", 40 * MIB)]
-    before = traffic(fleet)
+    before = traffic(fleet, NAMES)
     weights(fleet, "sync", "org/flip", "spark-1,spark-2")
-    got = traffic(fleet)["spark-2"][1] - before["spark-2"][1]
+    got = traffic(fleet, NAMES)["spark-2"][1] - before["spark-2"][1]
     assert 40 * MIB < got < 44 * MIB
     assert fleet.on("spark-2", "stat", "-c", "%i", f"/{MODELS}/flip/a.safetensors") == kept
     weights(fleet, "verify", "org/flip", "spark-1,spark-2")
@@ -204,6 +195,25 @@ def test_a_download_goes_on_without_its_controller(fleet: Nodes, hub: Hub, tmp_p
     joined = weights(fleet, "pull", "org/alone", "spark-1")
     assert [task["state"] for task in joined.tasks("spark-1") if task["module"] == "weights_pull"] in (["changed"], [])
     assert here(fleet, "spark-1", "alone") == wanted
+    assert leftovers(fleet, "spark-1") == ""
+
+
+def test_the_next_run_joins_a_download_that_goes_on(fleet: Nodes, hub: Hub, tmp_path: Path) -> None:
+    wanted = hub.model("joined", {"m.safetensors": 40 * MIB})
+    hub.served()
+    hub.misbehave({"m.safetensors": ["slow"]})
+    run = Started(fleet, tmp_path / "log", "weights", "pull", "org/joined", "spark-1", "-e", f"hub_url={URL}")
+    eventually(lambda: json.loads((hub.folder / "faults.json").read_text()) == {"m.safetensors": []}, 60)
+    run.kill()
+    no_executor_stays(fleet, "spark-1")
+    (job,) = fleet.root("spark-1").joinpath(JOBS).glob("weights-joined-*/pid")
+    pid, started = job.read_text().split()
+    joined = weights(fleet, "pull", "org/joined", "spark-1")
+    # It was going on when the second run came, nobody else began one, and every byte came once.
+    assert any(one["event"] == "progress" for one in joined.events)
+    assert not job.exists() and not fleet.root("spark-1").joinpath("proc", pid).exists(), started
+    assert [(first, sent) for name, first, sent in hub.served() if name == "m.safetensors"] == [(0, 40 * MIB)]
+    assert here(fleet, "spark-1", "joined") == wanted
     assert leftovers(fleet, "spark-1") == ""
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from sparkops.lab.standin.checkpoints import configs, headers, makeup, seeding
-from tests.e2e.hubs import MIB, MODELS, URL, Hub, here, hub_in, leftovers, sums, weights
+from tests.e2e.hubs import MIB, MODELS, URL, Hub, here, hub_in, leftovers, sums, traffic, weights
 from tests.e2e.nodes import Nodes, lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
@@ -89,6 +91,98 @@ def test_push_list_and_prune(fleet: Nodes, hub: Hub, tmp_path: Path) -> None:
         "Qwen-AgentWorld-35B-A3B", "Qwen-AgentWorld-35B-A3B-NVFP4", "Qwen-AgentWorld-35B-A3B-NVFP4-MTP",
         "Qwen3.6-35B-A3B-FP8", "small",
     ]  # fmt: skip
+
+
+def test_another_commit_brings_the_files_that_differ(fleet: Nodes, hub: Hub) -> None:
+    first, second = (hub.folder / "commit").read_text(), "beef" * 10
+    old = hub.model("pinned", {"a.safetensors": 12 * MIB, "b.safetensors": 12 * MIB, "stale.safetensors": MIB})
+    weights(fleet, "pull", f"org/pinned@{first}", "--all-nodes")
+    weights(fleet, "sync", f"org/pinned@{first}", "--all-nodes")
+    hub.served()
+    folder = hub.folder / "models/org/pinned"
+    (folder / "stale.safetensors").unlink()
+    (folder / "b.safetensors").write_bytes(b"new" * MIB)
+    (folder / "config.json").write_text('{"new": 1}')
+    (hub.folder / "commit").write_text(second)
+    wanted = sums(folder)
+    try:
+        # Without a revision, what is there will do.
+        assert set(weights(fleet, "pull", "org/pinned", "--all-nodes").count("changed").values()) == {0}
+        check = weights(fleet, "pull", f"org/pinned@{second}", "--all-nodes", "--check")
+        assert sum(count > 0 for count in check.count("changed").values()) == 1
+        assert all(here(fleet, node, "pinned") == old for node in NAMES)
+        weights(fleet, "pull", f"org/pinned@{second}", "--all-nodes")
+        assert sorted(name for name, _, _ in hub.served()) == ["b.safetensors", "config.json"]
+        before = traffic(fleet, NAMES)
+        weights(fleet, "sync", f"org/pinned@{second}", "--all-nodes")
+        after = traffic(fleet, NAMES)
+        assert all(here(fleet, node, "pinned") == wanted for node in NAMES)
+        assert all(after[node][1] - before[node][1] < 3 * MIB * 1.1 + 4 * MIB for node in NAMES)
+        again = weights(fleet, "sync", f"org/pinned@{second}", "--all-nodes")
+        assert set(again.count("changed").values()) == {0}
+        verified = weights(fleet, "verify", "org/pinned", "--all-nodes")
+        assert len({task["result"]["content"] for task in verified.tasks()}) == 1
+        assert hub.served() == []
+    finally:
+        (hub.folder / "commit").write_text(first)
+
+
+@pytest.fixture
+def fabric(fleet: Nodes) -> Iterator[dict[str, str]]:
+    """A second network between two of the nodes: their addresses in it."""
+    ends = dict(zip(NAMES[:2], ("10.99.7.1", "10.99.7.2"), strict=True))
+    spaces = {name: namespace(fleet, name) for name in ends}
+    pair = ["type", "veth", "peer", "name", "fabric", "netns", spaces[NAMES[1]]]
+    subprocess.run(["ip", "link", "add", "fabric", "netns", spaces[NAMES[0]], *pair], check=True)
+    for name, address in ends.items():
+        for words in (["address", "add", f"{address}/24", "dev", "fabric"], ["link", "set", "fabric", "up"]):
+            subprocess.run(["ip", "-n", spaces[name], *words], check=True)
+    yield ends
+    subprocess.run(["ip", "-n", spaces[NAMES[0]], "link", "delete", "fabric"], check=True)
+
+
+def namespace(nodes: Nodes, node: str) -> str:
+    """The network namespace of a node, as `ip netns` calls it."""
+    mac = nodes.on(node, "cat", "/sys/class/net/enP7s7/address").strip()
+    for path in Path("/run/netns").iterdir():
+        shown = subprocess.run(["ip", "-n", path.name, "link"], capture_output=True, text=True).stdout
+        if mac in shown and "enP7s7" in shown:
+            return path.name
+    raise AssertionError(f"{node} has no network namespace")
+
+
+def test_copies_go_over_the_fabric(fleet: Nodes, hub: Hub, fabric: dict[str, str], tmp_path: Path) -> None:
+    wanted = hub.model("wide", {"a.safetensors": 32 * MIB})
+    weights(fleet, "pull", "org/wide", "spark-1")
+    document = yaml.safe_load(fleet.inventory.read_text())
+    for name, address in fabric.items():
+        hosts(document)[name]["fabric_address"] = address
+    inventory = tmp_path / "hosts.yml"
+    inventory.write_text(yaml.safe_dump(document))
+    names = {**dict.fromkeys(fabric, "fabric")}
+    before = {name: traffic(fleet, [name], device)[name] for name, device in names.items()}
+    common = traffic(fleet, NAMES)
+    fleet.sparkops("weights", "sync", "org/wide", "--all-nodes", inventory=inventory)
+    now = traffic(fleet, NAMES)
+    assert all(here(fleet, node, "wide") == wanted for node in NAMES)
+    sent, got = (traffic(fleet, [name], "fabric")[name] for name in NAMES[:2])
+    assert 32 * MIB < sent[0] - before["spark-1"][0] < 34 * MIB
+    assert 32 * MIB < got[1] - before["spark-2"][1] < 34 * MIB
+    assert now["spark-2"][1] - common["spark-2"][1] < 4 * MIB
+    # The third is in the common network alone.
+    assert 32 * MIB < now["spark-3"][1] - common["spark-3"][1] < 38 * MIB
+    assert all(leftovers(fleet, node) == "" for node in NAMES)
+
+
+def hosts(document: Any) -> dict[str, Any]:
+    """The hosts of an inventory, wherever they stand."""
+    for group in document.values():
+        if isinstance(group, dict) and "hosts" in group:
+            found: dict[str, Any] = group["hosts"]
+            return found
+        if isinstance(group, dict) and (below := hosts(group)):
+            return below
+    return {}
 
 
 def test_what_was_there_is_adopted_and_copied(fleet: Nodes, hub: Hub) -> None:

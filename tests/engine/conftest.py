@@ -30,8 +30,8 @@ def serving(node: EngineNode) -> EngineNode:
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """A run in which all went well writes the report."""
+    """Each run writes the report: the cases that ended as they should, and how many tests did not."""
     asked = [Path(arg).resolve() for arg in session.config.args]
-    if exitstatus == 0 and REPORT.cases:
-        whole = asked == [Path(__file__).parent] and not session.config.option.keyword
-        REPORT.write(ENGINE.rpartition("-")[2], whole)
+    if REPORT.cases:
+        whole = asked == [Path(__file__).parent] and not session.config.option.keyword and exitstatus == 0
+        REPORT.write(ENGINE.rpartition("-")[2], whole, session.testsfailed)

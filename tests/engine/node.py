@@ -48,6 +48,12 @@ class EngineNode:
         """The answer of a verb that answers."""
         return json.loads(self.sparkops(*words, rc=rc).out)
 
+    def status(self) -> dict[str, Any]:
+        """What status says of the node's one copy."""
+        (found,) = self.document("status", NODE)[NODE]["services"]
+        assert isinstance(found, dict)
+        return found
+
     def doctor(self) -> dict[str, Any]:
         """What doctor says of the copy; its exit code is 1 when it fails."""
         done = command(self.argv("--json", "doctor", NODE), seconds=SECONDS)

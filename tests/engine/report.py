@@ -55,10 +55,11 @@ class Report:
         yield
         self.cases.append({"case": name, "end": end, "seconds": round(time.monotonic() - started, 1)})
 
-    def write(self, version: str, whole: bool) -> None:
+    def write(self, version: str, whole: bool, failed: int) -> None:
         """Keep this run's figures in the cache folder and write the report of all that are there.
 
-        whole: it was a run of everything, which replaces its column; a run of a part fills in its own cases.
+        whole: it was a run of everything, which replaces its column; a run of a part fills in its own cases. failed:
+        tests that did not end as they should.
         """
         store = platformdirs.user_cache_path("sparkops") / "engine" / "runs.json"
         known = json.loads(store.read_text()) if store.exists() else {"ends": {}, "sizes": {}, "cold": {}, "warm": {}}
@@ -70,6 +71,11 @@ class Report:
         known["sizes"] |= self.sizes
         store.write_text(json.dumps(known, indent=1))
         head = HEAD.format(version=version, date=time.strftime("%Y-%m-%d"), cores=os.cpu_count())
+        head += (
+            f"**In the last run {failed} tests failed**, whose cases are missing below or are older.\n\n"
+            if failed
+            else ""
+        )
         FILE.write_text(head + table(known["ends"], known["cold"], known["warm"]) + measures(known["sizes"]) + TAIL)
 
 

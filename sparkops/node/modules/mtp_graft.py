@@ -78,6 +78,7 @@ def apply(args: Args, node: Node) -> Outcome:
 def work(args: Args, node: Node, target: Any, out: str) -> dict[str, Any]:
     """The detached part. Raises Failure."""
     from sparkops.node import graft
+    from sparkops.node import weights_record as weights
     from sparkops.node.donor import find
     from sparkops.node.patience import Trouble
 
@@ -85,7 +86,12 @@ def work(args: Args, node: Node, target: Any, out: str) -> dict[str, Any]:
         donor = find(args.donor, args.endpoint, args.token or None)
         graft.check(target, donor, out)
         try:
-            return {"fetched": graft.build(target, donor, out)}
+            fetched = graft.build(target, donor, out)
+            # Its hashes, for copies to other nodes and for weights verify: the target's where they are known.
+            if before := weights.Record.of(node.state_dir, out):
+                before.forget(node.state_dir)
+            weights.adopt(out, node, made=True, source=f"draft of {donor.name}", like=target.path)
+            return {"fetched": fetched}
         except Trouble as error:
             raise Failure(f"{error}; what has come is kept") from None
         except OSError as error:

@@ -34,6 +34,7 @@ class Args(Arguments):
     service: str  # the service's name
     home: str  # sparkops_home
     model_path: str  # where the checkpoint is, or will be
+    target_path: str | None = None  # of one that is made by a graft: where most of its files are from, or will be
     engines: dict[str, Any]  # by architecture (`uname -m`): id, lock (its sha256), packages (NAME==VERSION each)
     engine_path: str | None = None  # an environment to adopt; null: home/engines/ID, which sparkops builds
     python: str = "python3"  # the interpreter that one is built with
@@ -58,7 +59,7 @@ def apply(args: Args, node: Node) -> Outcome:
         unit=unit,
         driver={"version": version, "error": error},
         engine=engine,
-        checkpoint=weights.look(model_path),
+        checkpoint=checkpoint(model_path, args.target_path and at_home(args.target_path)),
         memory=condition.memory(),
         disks=[disk("checkpoint", model_path), disk("engine", engine["path"])],
         listeners=condition.holders(args.port, unit, main),
@@ -78,6 +79,15 @@ def at_home(path: str) -> str:
     import pwd
 
     return pwd.getpwuid(int(user)).pw_dir + path[1:]
+
+
+def checkpoint(path: str, target: str | None) -> dict[str, Any]:
+    """What is there of the checkpoint; a target's files will be links in it, and take nothing more."""
+    found = weights.look(path)
+    if not found["present"] and target:
+        whole = weights.look(target)
+        found["held"] = max(found["held"], whole["resident"] or whole["held"])
+    return found
 
 
 def engine_state(args: Args, home: str) -> dict[str, Any]:

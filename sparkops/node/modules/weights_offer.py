@@ -32,14 +32,14 @@ class Args(Arguments):
 
 
 def apply(args: Args, node: Node) -> Outcome:
-    """Result: address, port, source, files (their sizes and hashes)."""
+    """Result: address, port, source, revision, files (their sizes and hashes)."""
     from sparkops.node import offers
     from sparkops.node import weights_record as weights
 
     path = os.path.abspath(args.path)
     offer = offers.Offer(path, node)
     if node.check:
-        return Outcome.ok("", address=args.address, port=0, source="", files={})
+        return Outcome.ok("", address=args.address, port=0, source="", revision="", files={})
     if args.state == "absent":
         offer.end()
         return Outcome.ok("")
@@ -48,4 +48,5 @@ def apply(args: Args, node: Node) -> Outcome:
     record = weights.adopt(path, node)
     # Neither the node nor the world is another than before: the offer goes with the connection.
     port = offer.begin(args.address, args.to, args.secret)
-    return Outcome.ok("", address=args.address, port=port, source=record.source, files=record.wanted())
+    origin = {"source": record.source, "revision": record.revision}
+    return Outcome.ok("", address=args.address, port=port, files=record.wanted(), **origin)

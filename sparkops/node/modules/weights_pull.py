@@ -44,7 +44,7 @@ def apply(args: Args, node: Node) -> Outcome:
     from sparkops.node import weights_record as weights
 
     path = os.path.abspath(args.path)
-    looked = weights.look(path, node)
+    looked = weights.look(path, node, args.repo, args.revision)
     if looked["present"]:
         return Outcome.ok("here", **looked)
     if node.check:
@@ -63,10 +63,9 @@ def apply(args: Args, node: Node) -> Outcome:
         pace.tell(seen, sum(one["size"] for one in pinned["files"].values()))
 
     while not incoming.fetched(path, node, work, watch):
-        record = weights.Record.of(node.state_dir, path)
-        if record and not weights.problems(record, node):
+        if weights.Record.of(node.state_dir, path) and weights.look(path, node, args.repo, args.revision)["present"]:
             break
-    looked = weights.look(path, node)
+    looked = weights.look(path, node, args.repo, args.revision)
     if not looked["present"]:
         raise Failure(f"the download of {args.repo} has ended, and {weights.said(looked)}; run again", **looked)
     return Outcome.changed(f"{args.repo}, {looked['bytes'] / 1e9:.1f} GB", **looked)
@@ -87,8 +86,13 @@ def pull(args: Args, path: str, node: Node) -> dict[str, Any]:
     wanted: dict[str, dict[str, Any]] = pinned["files"]
     kept = keep_adopted(path, folder, wanted) if record is None else good
     trusted = {name: record.files[name]["sha256"] for name in good if name in wanted} if record else {}
-    sums = {name: found for name, found in trusted.items() if wanted[name]["sha256"] in (None, found)}
+    sums = {
+        name: found for name, found in trusted.items() if is_as_listed(os.path.join(folder, name), wanted[name], found)
+    }
     missing = [name for name in wanted if name not in sums]
+    for name in set(missing) & set(good):
+        # Of another commit.
+        files.discard(os.path.join(folder, name))
     incoming.check_space(folder, sum(wanted[name]["size"] for name in missing) - staged(folder, missing, kept))
     for tries in (1, 2):
         absent = [name for name in missing if not os.path.isfile(os.path.join(folder, name))]
@@ -109,12 +113,12 @@ def pull(args: Args, path: str, node: Node) -> dict[str, Any]:
                 files=wrong,
             )
     source = f"hf:{args.repo}@{pinned['commit']}"
-    incoming.settle(path, list(wanted), {**sums, **found}, source, node)
+    incoming.settle(path, list(wanted), {**sums, **found}, source, node, args.revision)
     return {"commit": pinned["commit"]}
 
 
 def pin(args: Args, hub: Any, record: Any, folder: str, node: Node) -> dict[str, Any]:
-    """What is to come: of the commit that an unfinished download was of, or that the checkpoint is of."""
+    """What is to come: of an unfinished download's commit, the checkpoint's, or another that is asked for."""
     from sparkops.node import files
     from sparkops.node import weights_record as weights
 
@@ -129,7 +133,7 @@ def pin(args: Args, hub: Any, record: Any, folder: str, node: Node) -> dict[str,
     revision = args.revision
     name, _, commit = record.source.rpartition("@") if record else ("", "", "")
     if name == f"hf:{args.repo}":
-        revision = commit
+        revision = args.revision if weights.another(record, args.repo, args.revision)[0] else commit
     elif name:
         raise Failure(f"{record.path} is {record.source}, not {args.repo}; prune it first, or set models_dir")
     listing = hub.listing(revision, os.path.join(folder, weights.SCRATCH), node)

@@ -33,6 +33,8 @@ class Args(Arguments):
     secret: str  # the run's
     own_address: str = ""  # from which to connect; "": as the routes say
     source: str = ""  # where the checkpoint came from in the first place
+    revision: str = ""  # in whose words it was asked for there
+    like: Path | None = None  # a checkpoint here that may have some of the files: they become hard links of its own
 
 
 def apply(args: Args, node: Node) -> Outcome:
@@ -43,7 +45,8 @@ def apply(args: Args, node: Node) -> Outcome:
     path = os.path.abspath(args.path)
     total = sum(one["size"] for one in args.files.values())
     looked = weights.look(path, node)
-    if looked["present"]:
+    record = weights.Record.of(node.state_dir, path)
+    if looked["present"] and (record is None or record.wanted() == args.files):
         return Outcome.ok("here", **looked)
     if node.check:
         return Outcome.changed(f"it would be copied from {args.address}", path=path)
@@ -52,7 +55,7 @@ def apply(args: Args, node: Node) -> Outcome:
     pace = incoming.Pace(weights.staging(path))
     while not incoming.fetched(path, node, lambda job: take(args, path, job), lambda seen: pace.tell(seen, total)):
         record = weights.Record.of(node.state_dir, path)
-        if record and not weights.problems(record, node):
+        if record and record.wanted() == args.files and not weights.problems(record, node):
             break
     looked = weights.look(path, node)
     if not looked["present"]:
@@ -76,7 +79,11 @@ def take(args: Args, path: str, node: Node) -> dict[str, Any]:
     folder = incoming.prepare(path, good)
     missing = [name for name in args.files if name not in good]
     for name in missing:
-        drop_longer(os.path.join(folder, name), args.files[name]["size"])
+        drop_what_is_no_beginning(os.path.join(folder, name), args.files[name]["size"])
+    if args.like:
+        sums = {name: args.files[name]["sha256"] for name in missing}
+        linked = link(os.path.abspath(args.like), sums, folder, node)
+        missing = [name for name in missing if name not in linked]
     come = sum(os.path.getsize(full) for name in missing if os.path.isfile(full := os.path.join(folder, name)))
     incoming.check_space(folder, sum(args.files[name]["size"] for name in missing) - come)
     for tries in (1, 2):
@@ -95,17 +102,42 @@ def take(args: Args, path: str, node: Node) -> dict[str, Any]:
                 files=wrong,
             )
     known = {name: args.files[name]["sha256"] for name in args.files}
-    incoming.settle(path, list(args.files), known, args.source, node)
+    incoming.settle(path, list(args.files), known, args.source, node, args.revision)
     return {}
 
 
-def drop_longer(path: str, size: int) -> None:
-    """What is longer than the file is cannot be the beginning of it."""
+def drop_what_is_no_beginning(path: str, size: int) -> None:
+    """What is longer than the file, or a link to one that is somebody's, is not to be appended to."""
     from sparkops.node import files
 
     found = files.regular(path)
-    if found and found.st_size > size:
+    if found and (found.st_size > size or found.st_nlink > 1):
         files.discard(path)
+
+
+def link(like: str, sums: dict[str, str], folder: str, node: Node) -> set[str]:
+    """The names of those files that another checkpoint has here, by their hashes; they are in `folder` now."""
+    from sparkops.node import files
+    from sparkops.node import weights_record as weights
+
+    if weights.looks_whole(like):
+        return set()
+    record = weights.adopt(like, node)
+    bad = weights.problems(record, node)
+    held = {one["sha256"]: os.path.join(like, name) for name, one in record.files.items() if name not in bad}
+    made = set()
+    for name, digest in sums.items():
+        if digest in held:
+            full = os.path.join(folder, name)
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            files.discard(full)
+            try:
+                os.link(os.path.realpath(held[digest]), full)
+            except OSError:
+                # Another file system, or somebody else's file: it is copied as the others are.
+                continue
+            made.add(name)
+    return made
 
 
 def copy(args: Args, names: list[str], folder: str, node: Node) -> None:

@@ -148,7 +148,8 @@ def take(apply: Any, model: Path, offer: dict[str, Any], **more: Any) -> Any:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.name.endswith("~")]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def test_a_copy(apply: Any, node: Any, executor: Executor) -> None:
