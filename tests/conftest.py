@@ -56,9 +56,9 @@ SLOW = (
     "tests/inventory/", "tests/lab/", "tests/node/modules/test_http_ready.py",
     "tests/node/modules/test_releases.py", "tests/node/modules/test_serving_evidence.py",
     "tests/node/modules/test_systemd_unit.py", "tests/node/test_become.py", "tests/node/test_graft_from_a_hub.py",
-    "tests/node/test_python_venv.py", "tests/node/test_safetensors", "tests/node/test_uv.py",
-    "tests/playbook/test_broken.py", "tests/runner/", "tests/templates/test_guard.py", "tests/test_conftest.py",
-    "tests/test_wheel.py",
+    "tests/node/test_keeping.py", "tests/node/test_python_venv.py", "tests/node/test_safetensors",
+    "tests/node/test_uv.py", "tests/playbook/test_broken.py", "tests/runner/", "tests/templates/test_guard.py",
+    "tests/test_conftest.py", "tests/test_wheel.py",
 )  # fmt: skip
 
 
