@@ -1,4 +1,4 @@
-"""Weights while things go wrong on three nodes: processes killed in mid-copy, a reboot, two operators, a portal's page."""
+"""Weights while things go wrong: processes killed in mid-copy, a reboot, two operators, a portal's page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from tests.e2e.nodes import Nodes, eventually, lab
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
 NAMES = [f"spark-{number}" for number in range(1, 4)]
-STAGED = f"{MODELS}/.sparkops-{{}}.part/a.safetensors"
 SIZE = 512 * MIB
 
 
