@@ -12,8 +12,8 @@ Nodes = Mapping[str, Mapping[str, Any]]
 
 
 def have(nodes: Nodes) -> list[str]:
-    """The nodes that have it whole."""
-    return [name for name, one in nodes.items() if one.get("present")]
+    """The nodes that have it whole, as files of its folder, so that others can copy it."""
+    return [name for name, one in nodes.items() if one.get("present") and not one.get("leads_out")]
 
 
 def lack(nodes: Nodes) -> list[str]:

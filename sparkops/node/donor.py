@@ -113,6 +113,7 @@ class Donor:
         self.name, self.asked = place.name, place.asked
         self.versions: dict[str, Version] = {}
         index = place.index()
+        self.indexed = index is not None
         files = place.files(index)
         if not files:
             raise Failure(f"the donor {self.name} has no *.safetensors file")
@@ -161,7 +162,8 @@ class Donor:
     def _held(self, file: str) -> Iterator[Tensor]:
         found = self.place.header(file) if os.path.basename(file) == file else None
         if found is None:
-            raise Failure(f"{self.name} lacks {file[:120]!r}, which its index names")
+            named = "which its index names" if self.indexed else "and has no index: is there such a model?"
+            raise Failure(f"{self.name} lacks {file[:120]!r}, {named}")
         header, length, self.versions[file] = found
         for name, entry in header.items():
             if name != METADATA and is_draft(name):

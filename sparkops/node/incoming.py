@@ -45,8 +45,8 @@ def check_space(folder: str, needed: int) -> None:
     free = disk.f_bavail * disk.f_frsize
     if needed and needed + SPARE > free:
         raise Failure(
-            f"{needed / 1e9:.1f} GB are to come to {os.path.dirname(folder)}, and {free / 1e9:.1f} GB are free there: "
-            "make room (sparkops weights prune), or set models_dir",
+            f"{needed / 1e9:.1f} GB are to come to {os.path.dirname(folder)}, {SPARE / 1e9:.1f} GB must stay free "
+            f"there, and {free / 1e9:.1f} GB are free: make room (sparkops weights prune), or set models_dir",
             needed=needed,
             free=free,
         )

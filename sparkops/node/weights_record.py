@@ -228,7 +228,8 @@ def is_commit(revision: str) -> bool:
 
 
 def look(path: str, node: Node, repo: str = "", revision: str = "") -> dict[str, Any]:
-    """How a checkpoint is here: present, problems (by file), files, bytes, source, staged (of a transfer), warnings.
+    """How a checkpoint is here: present, problems (by file), files, bytes, source, staged (of a transfer), warnings,
+    and leads_out: a file that is a link to one elsewhere, as in a hub's cache; rsync's daemon serves no such.
 
     repo, revision: what it should be, "" for any.
     """
@@ -239,6 +240,7 @@ def look(path: str, node: Node, repo: str = "", revision: str = "") -> dict[str,
     else:
         why = looks_whole(path)
         found = {"": why} if why else {}
+    out = leads_out(path) if not found else ""
     why, warning = another(record, repo, revision) if not found else ("", "")
     found = {"": why} if why else found
     return {
@@ -249,8 +251,16 @@ def look(path: str, node: Node, repo: str = "", revision: str = "") -> dict[str,
         "bytes": sum(one["size"] for one in known.values()),
         "source": record.source if record else "",
         "staged": size_of(staging(path)),
+        "leads_out": out,
         **({"warnings": [f"{path}: {warning}"]} if warning else {}),
     }
+
+
+def leads_out(path: str) -> str:
+    """The first file of a checkpoint that is a link to one outside of its folder; "": none."""
+    top = os.path.realpath(path) + os.sep
+    links = [name for name in inside(path) if os.path.islink(os.path.join(path, name))]
+    return next((name for name in links if not os.path.realpath(os.path.join(path, name)).startswith(top)), "")
 
 
 def said(looked: dict[str, Any]) -> str:

@@ -42,6 +42,14 @@ def test_the_one_that_has_begun_fetches() -> None:
     assert fetcher({}) is None
 
 
+def test_links_to_elsewhere_are_no_source() -> None:
+    """As in a hub's cache; what no node can give is fetched again."""
+    linked = {**node(True), "leads_out": "a.safetensors"}
+    assert copies({"a": linked, "b": node(False)})["takes"] == {}
+    assert fetcher({"a": linked, "b": node(False)}) == "b"
+    assert copies({"a": linked, "b": node(False), "c": node(True)})["takes"]["b"]["source"] == "c"
+
+
 def test_a_node_that_was_not_looked_at_takes_no_part() -> None:
     assert copies({"a": node(True), "b": {}, "c": node(False)})["takes"].keys() == {"c"}
 

@@ -88,6 +88,8 @@ class Handler(BaseHTTPRequestHandler):
         token = self.server.folder / "token"
         if token.exists() and words[0] != "cdn" and self.headers.get("Authorization") != f"Bearer {token.read_text()}":
             self.json({"error": "Access to model is restricted"}, 401)
+        elif words[:1] == ["api"] and (self.server.folder / "html").exists():
+            self.html()
         elif words[:2] == ["api", "models"] and len(words) >= 4:
             self.about(words)
         elif len(words) >= 5 and words[2] == "resolve":
@@ -102,6 +104,16 @@ class Handler(BaseHTTPRequestHandler):
         data = json.dumps(document).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(data)
+
+    def html(self) -> None:
+        """What a portal in between answers, whatever it is asked for."""
+        data = b"<html><body>Sign in to this network</body></html>"
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         if self.command == "GET":

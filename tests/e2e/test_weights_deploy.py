@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from sparkops.lab.nspawn.host import entering
 from sparkops.lab.standin.checkpoints import configs, headers, makeup, seeding
 from tests.e2e.hubs import MIB, MODELS, URL, Hub, here, hub_in, leftovers, sums, traffic, weights
 from tests.e2e.nodes import Nodes, lab
@@ -131,24 +132,18 @@ def test_another_commit_brings_the_files_that_differ(fleet: Nodes, hub: Hub) -> 
 def fabric(fleet: Nodes) -> Iterator[dict[str, str]]:
     """A second network between two of the nodes: their addresses in it."""
     ends = dict(zip(NAMES[:2], ("10.99.7.1", "10.99.7.2"), strict=True))
-    spaces = {name: namespace(fleet, name) for name in ends}
-    pair = ["type", "veth", "peer", "name", "fabric", "netns", spaces[NAMES[1]]]
-    subprocess.run(["ip", "link", "add", "fabric", "netns", spaces[NAMES[0]], *pair], check=True)
+    near, far = (fleet.dir / "nodes" / name / "net" for name in ends)
+    link(near, "link", "add", "fabric", "type", "veth", "peer", "name", "fabric", "netns", str(far))
     for name, address in ends.items():
-        for words in (["address", "add", f"{address}/24", "dev", "fabric"], ["link", "set", "fabric", "up"]):
-            subprocess.run(["ip", "-n", spaces[name], *words], check=True)
+        link(fleet.dir / "nodes" / name / "net", "address", "add", f"{address}/24", "dev", "fabric")
+        link(fleet.dir / "nodes" / name / "net", "link", "set", "fabric", "up")
     yield ends
-    subprocess.run(["ip", "-n", spaces[NAMES[0]], "link", "delete", "fabric"], check=True)
+    link(near, "link", "delete", "fabric")
 
 
-def namespace(nodes: Nodes, node: str) -> str:
-    """The network namespace of a node, as `ip netns` calls it."""
-    mac = nodes.on(node, "cat", "/sys/class/net/enP7s7/address").strip()
-    for path in Path("/run/netns").iterdir():
-        shown = subprocess.run(["ip", "-n", path.name, "link"], capture_output=True, text=True).stdout
-        if mac in shown and "enP7s7" in shown:
-            return path.name
-    raise AssertionError(f"{node} has no network namespace")
+def link(netns: Path, *words: str) -> None:
+    """`ip` in a node's network."""
+    subprocess.run(entering(netns, ["ip", *words]), check=True)
 
 
 def test_copies_go_over_the_fabric(fleet: Nodes, hub: Hub, fabric: dict[str, str], tmp_path: Path) -> None:
@@ -159,15 +154,14 @@ def test_copies_go_over_the_fabric(fleet: Nodes, hub: Hub, fabric: dict[str, str
         hosts(document)[name]["fabric_address"] = address
     inventory = tmp_path / "hosts.yml"
     inventory.write_text(yaml.safe_dump(document))
-    names = {**dict.fromkeys(fabric, "fabric")}
-    before = {name: traffic(fleet, [name], device)[name] for name, device in names.items()}
+    before = traffic(fleet, fabric, "fabric")
     common = traffic(fleet, NAMES)
     fleet.sparkops("weights", "sync", "org/wide", "--all-nodes", inventory=inventory)
     now = traffic(fleet, NAMES)
     assert all(here(fleet, node, "wide") == wanted for node in NAMES)
-    sent, got = (traffic(fleet, [name], "fabric")[name] for name in NAMES[:2])
-    assert 32 * MIB < sent[0] - before["spark-1"][0] < 34 * MIB
-    assert 32 * MIB < got[1] - before["spark-2"][1] < 34 * MIB
+    after = traffic(fleet, fabric, "fabric")
+    assert 32 * MIB < after["spark-1"][0] - before["spark-1"][0] < 34 * MIB
+    assert 32 * MIB < after["spark-2"][1] - before["spark-2"][1] < 34 * MIB
     assert now["spark-2"][1] - common["spark-2"][1] < 4 * MIB
     # The third is in the common network alone.
     assert 32 * MIB < now["spark-3"][1] - common["spark-3"][1] < 38 * MIB

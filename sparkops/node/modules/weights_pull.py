@@ -44,6 +44,7 @@ def apply(args: Args, node: Node) -> Outcome:
     from sparkops.node import weights_record as weights
 
     path = os.path.abspath(args.path)
+    refuse(args)
     looked = weights.look(path, node, args.repo, args.revision)
     if looked["present"]:
         return Outcome.ok("here", **looked)
@@ -69,6 +70,19 @@ def apply(args: Args, node: Node) -> Outcome:
     if not looked["present"]:
         raise Failure(f"the download of {args.repo} has ended, and {weights.said(looked)}; run again", **looked)
     return Outcome.changed(f"{args.repo}, {looked['bytes'] / 1e9:.1f} GB", **looked)
+
+
+def refuse(args: Args) -> None:
+    """Raises Failure for what no hub can be asked with."""
+    from sparkops.node.patience import Trouble
+    from sparkops.node.ranges import Web
+
+    if args.stall <= 0:
+        raise Failure(f"stall is {args.stall:g}; it is a number of seconds above 0 (hub_stall)")
+    try:
+        Web(args.endpoint)
+    except Trouble as error:
+        raise Failure(f"{error.where}: {error.message} (hub_url)") from None
 
 
 def pull(args: Args, path: str, node: Node) -> dict[str, Any]:

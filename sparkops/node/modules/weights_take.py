@@ -156,7 +156,7 @@ def command(address: str, port: int, own_address: str, folder: str) -> list[str]
 
     host = f"[{address}]" if ":" in address else address
     return [
-        *("rsync", "--times", "--append", "--timeout=60", "--contimeout=20", "--files-from=-"),
+        *("rsync", "--times", "--copy-links", "--append", "--timeout=60", "--contimeout=20", "--files-from=-"),
         *([f"--address={own_address}"] if own_address else []),
         f"rsync://{USER}@{host}:{port}/{MODULE}/",
         f"{folder}/",

@@ -162,3 +162,13 @@ def test_where_an_unfinished_graft_is_counts(apply: Any, node: Any) -> None:
     tree.mkdir(parents=True)
     (tree / "mtp.safetensors").write_bytes(b"x" * 1234)
     assert apply("weights_look", path=str(out), fabric_address="").result["staged"] == 1234
+
+
+def test_a_link_out_of_the_folder_is_named(apply: Any, node: Any) -> None:
+    model = fill(Path(node.home, "models/model"))
+    (model / "same.txt").symlink_to("config.json")
+    assert apply("weights_look", path=str(model), fabric_address="").result["leads_out"] == ""
+    (model / "a.safetensors").rename(model.parent / "blob")
+    (model / "a.safetensors").symlink_to("../blob")
+    found = apply("weights_look", path=str(model), fabric_address="").result
+    assert (found["present"], found["leads_out"]) == (True, "a.safetensors")
