@@ -12,7 +12,7 @@ from sparkops.node import incoming
 from sparkops.node import weights_record as weights
 from sparkops.node.modules import weights_take
 from tests.node.grafting import BODY, checkpoint, donor
-from tests.node.modules.test_weights import FILES, contents, digest, fill, flip, put
+from tests.node.modules.test_weights import FILES, contents, digest, fill, flip, prune, put
 
 A, B = "a" * 40, "b" * 40
 
@@ -172,3 +172,13 @@ def test_a_link_out_of_the_folder_is_named(apply: Any, node: Any) -> None:
     (model / "a.safetensors").symlink_to("../blob")
     found = apply("weights_look", path=str(model), fabric_address="").result
     assert (found["present"], found["leads_out"]) == (True, "a.safetensors")
+
+
+def test_prune_takes_the_log_of_a_failed_transfer_along(apply: Any, node: Any) -> None:
+    path = f"{node.home}/models/model"
+    Path(weights.staging(path)).mkdir(parents=True)
+    job = Path(node.state_dir, "jobs", weights.job_key(path))
+    job.mkdir(parents=True)
+    (job / "log").write_text("it failed")
+    prune(apply, node)
+    assert not job.exists()
