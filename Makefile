@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo demo-down check test bench clean
+.PHONY: help demo demo-down check test test-engine bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -12,7 +12,8 @@ help:
 	@echo 'make demo-down  end them'
 	@echo 'make check      lint, format, types, import rules and unit tests: under a minute'
 	@echo 'make test       all tests; as root on Linux also those on nodes that boot systemd'
-	@echo 'make bench      start-up time'
+	@echo 'make test-engine  vLLM itself, on the CPU of a node that boots systemd: root on Linux, 15 GB of disk, half an hour'
+	@echo 'make bench      us, the limit and our peers in turns, into docs/bench (long; WHAT=converged,N=16 for a part)'
 	@echo 'make clean      take away what the others made, but the venv'
 
 $(BIN)/python:
@@ -43,8 +44,13 @@ check: $(VENV)/.ready-dev
 test: $(VENV)/.ready-dev
 	$(BIN)/pytest -m 'not engine'
 
+# Not part of `make test`. What it fetches is kept in the user's cache folder, under sparkops/engine.
+test-engine: $(VENV)/.ready-dev
+	$(BIN)/pytest -m engine tests/engine --timeout 1800
+
+# WHAT=converged,N=1+16,peers=sparkops+pyinfra,rounds=3 measures just that; see tests/bench/suite.py.
 bench: $(VENV)/.ready-dev
-	$(BIN)/python tests/bench/help.py
+	$(BIN)/python -m tests.bench.suite '$(WHAT)'
 
 clean:
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -99,5 +99,5 @@ setup(
             "types-jsonschema",
         ],
     },
-    entry_points={"console_scripts": ["sparkops = sparkops.cli.main:main"]},
+    entry_points={"console_scripts": ["sparkops = sparkops.cli.entry:main"]},
 )

@@ -52,11 +52,13 @@ NEEDS: dict[str, Callable[[], str | None]] = {"lab": no_lab, "network": no_netwo
 
 # Whole minutes: left out of `make check`, which is for every commit.
 SLOW = (
-    "tests/bench/", "tests/checkpoint/", "tests/cli/", "tests/differential/", "tests/e2e/", "tests/inventory/",
-    "tests/lab/", "tests/node/modules/test_http_ready.py", "tests/node/modules/test_serving_evidence.py",
-    "tests/node/modules/test_systemd_unit.py", "tests/node/test_python_venv.py", "tests/node/test_safetensors",
-    "tests/node/test_uv.py", "tests/playbook/test_broken.py", "tests/runner/", "tests/test_conftest.py",
-    "tests/test_wheel.py",
+    "tests/bench/", "tests/checkpoint/", "tests/cli/", "tests/differential/", "tests/e2e/", "tests/gpu/",
+    "tests/inventory/", "tests/lab/", "tests/node/modules/test_http_ready.py",
+    "tests/node/modules/test_releases.py", "tests/node/modules/test_serving_evidence.py",
+    "tests/node/modules/test_systemd_unit.py", "tests/node/test_become.py", "tests/node/test_graft_from_a_hub.py",
+    "tests/node/test_keeping.py", "tests/node/test_python_venv.py", "tests/node/test_safetensors",
+    "tests/node/test_uv.py", "tests/playbook/test_broken.py", "tests/runner/", "tests/templates/test_guard.py",
+    "tests/test_conftest.py", "tests/test_wheel.py",
 )  # fmt: skip
 
 

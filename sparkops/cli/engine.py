@@ -1,16 +1,18 @@
-"""`sparkops engine`: the engines that recipes name, and their locks. No node is contacted."""
+"""`sparkops engine`: the engines that recipes name, their locks, and what nodes have of them."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sparkops.cli.options import Globals, with_globals
+from sparkops.cli.options import Globals, target, with_globals
 
 if TYPE_CHECKING:
+    from sparkops.cli.collect import Found
     from sparkops.project.settings import Project
 
 INDEX = "https://pypi.org/simple"
@@ -19,7 +21,7 @@ INDEX = "https://pypi.org/simple"
 @click.group()
 @with_globals
 def engine(given: Globals) -> None:
-    """Show engines and resolve their locks. NAME is NAME-VERSION, as recipes say it: vllm-0.24.0."""
+    """Show engines, resolve their locks, verify them on nodes. NAME is NAME-VERSION, as recipes say it: vllm-0.24.0."""
     click.get_current_context().find_root().obj = asdict(given)
 
 
@@ -74,6 +76,46 @@ def lock(
     for one in written:
         click.echo(str(one))
     return 0
+
+
+@engine.command()
+@target
+@with_globals
+def verify(given: Globals, pattern: str | None, all_nodes: bool) -> int:
+    """Compare the engines on nodes with their locks: packages missing, extra or of another version, files edited.
+
+    All nodes without a PATTERN. Nothing is changed; the exit code is 1 when there is a problem.
+    """
+    from sparkops.cli.collect import collect
+    from sparkops.cli.run import Workplace
+
+    place = Workplace(given, "engine-verify")
+    found, code = collect(place, place.pattern(pattern, all_nodes or pattern is None), {})
+    answers = {name: _verified(one) for name, one in found.items()}
+    if code in (0, 4) and any(one["problems"] for answer in answers.values() for one in answer["engines"]):
+        code = 1
+    if given.as_json:
+        click.echo(json.dumps(answers, indent=4))
+    else:
+        click.echo("\n".join(line for name, answer in answers.items() for line in _verified_lines(name, answer)))
+    return code
+
+
+def _verified(found: Found) -> dict[str, Any]:
+    """A node's part of the answer: engines as engine_verify has them, and why there is none, if so."""
+    engines = found.results.get("engine_verify", {}).get("engines")
+    return {"engines": engines or [], "trouble": found.trouble or None}
+
+
+def _verified_lines(name: str, answer: dict[str, Any]) -> Iterator[str]:
+    if answer["trouble"]:
+        yield f"{name}  could not be looked at: {answer['trouble']}"
+    elif not answer["engines"]:
+        yield f"{name}  no engines"
+    for one in answer["engines"]:
+        problems = one["problems"]
+        yield f"{name}  {one['name']}  {one['packages']} packages, {'not ' if problems else ''}as locked"
+        yield from (f"  {problem}" for problem in problems)
 
 
 def _project(given: Globals) -> Project:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from sparkops.cli import entry
 from sparkops.errors import InputErrors, SparkopsError
 
 # verb: (module of sparkops.cli, help), in the order that --help shows.
@@ -31,7 +32,7 @@ VERBS = {
     "purge-cache": ("purge_cache", "Give back the memory that the page cache holds of the models"),
     "play": ("play", "Run a playbook"),
     "recipe": ("recipe", "Show and check recipes, and the command that each means"),
-    "engine": ("engine", "Show engines, and resolve their locks"),
+    "engine": ("engine", "Show engines, resolve their locks, verify them on nodes"),
     "checkpoint": ("checkpoint", "Say what a checkpoint is and whether it fits, or give it a draft"),
     "weights": ("weights", "Fetch checkpoints once, and copy them from node to node"),
     "inventory": ("inventory", "Show hosts, groups, and where each variable comes from"),
@@ -107,6 +108,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.stdout.reconfigure(errors="replace")
     code = 0
     try:
+        entry.raising()
         result = root.main(words, prog_name="sparkops", standalone_mode=False)
         code = result if isinstance(result, int) else 0
     except SparkopsError as error:
@@ -120,6 +122,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         code = 130
+    except RuntimeError as error:
+        # What Python before 3.12 makes of a Ctrl-C while a class of a module is made.
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        click.echo("interrupted", err=True)
+        code = 130
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             # Who reads us has seen enough (`| head`).
@@ -131,6 +139,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             place = f"{error.filename}: " if error.filename else ""
             click.echo(f"{click.style('error:', fg='red', bold=True)} {place}{error.strerror or error}", err=True)
             code = 2
+    entry.quiet()
     sys.exit(code)
 
 

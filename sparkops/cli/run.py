@@ -9,12 +9,11 @@ import shlex
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from sparkops.cli.extra import sudo_password, variables
 from sparkops.cli.options import Changing, Globals
@@ -24,21 +23,21 @@ from sparkops.inventory.inventory import Inventory, load
 from sparkops.node import bundle
 from sparkops.playbook import modules
 from sparkops.playbook.files import Files
-from sparkops.playbook.includes import followed
-from sparkops.playbook.model import Play, tasks_in
-from sparkops.playbook.parse import Render, playbook
+from sparkops.playbook.parse import playbook
 from sparkops.playbook.template import Templar
 from sparkops.project import yaml
 from sparkops.project.data import shipped
 from sparkops.project.settings import Project
-from sparkops.recipes.load import Catalogue
 from sparkops.reporters import choose
 from sparkops.runner.batch import Budget
-from sparkops.runner.foresight import SETUP
 from sparkops.runner.options import FORKS, Options
 from sparkops.runner.run import Run, Target
+from sparkops.transport import dial, lean
 from sparkops.transport.address import Address
 from sparkops.transport.session import Session
+
+if TYPE_CHECKING:
+    from sparkops.recipes.load import Catalogue
 
 DEFAULTS = "defaults.yml"
 
@@ -64,6 +63,8 @@ class Workplace:
     @functools.cached_property
     def catalogue(self) -> Catalogue:
         """Recipes, engines, patches and tools: the project's win."""
+        from sparkops.recipes.load import Catalogue
+
         return Catalogue(self.project.roots())
 
     def defaults(self) -> dict[str, Any]:
@@ -149,7 +150,7 @@ def prepare(
         budget=budget,
     )
     project = place.project
-    files = Files(project.folders, lambda name: msgspec.to_builtins(place.catalogue.patch(name)))
+    files = Files(project.folders, functools.partial(_patch, place))
     folders = [place.playbook.parent, *project.roots(), shipped("templates").parent]
     target = Target(
         place.inventory,
@@ -159,9 +160,14 @@ def prepare(
     )
     for warning in place.inventory.warnings:
         emit(Notice(warning))
-    return Run(
-        plays, target, options, emit, files, connector(_sent(plays, files, functools.partial(_render, extra))), folders
-    )
+    return Run(plays, target, options, emit, files, connector(), folders)
+
+
+def _patch(place: Workplace, name: str) -> Mapping[str, Any]:
+    import msgspec
+
+    found: Mapping[str, Any] = msgspec.to_builtins(place.catalogue.patch(name))
+    return found
 
 
 def _render(extra: Mapping[str, Any], value: Any) -> Any:
@@ -193,18 +199,6 @@ def about() -> dict[str, str]:
     }
 
 
-def _sent(plays: Sequence[Play], files: Files, render: Render) -> set[str]:
-    """The modules that an executor needs for these plays; an include that a template chooses may name any."""
-    used, whole = {SETUP}, True
-    for play in plays:
-        steps = tuple(step for section in play.sections for step in section)
-        handlers = frozenset(name for handler in play.handlers for name in (handler.name, *handler.listen))
-        tasks, known = followed([*tasks_in(steps), *play.handlers], files, handlers, render)
-        used |= {task.module for task in tasks}
-        whole = whole and known
-    return {name for name in (used if whole else modules.names()) if modules.runs_on_node(name)}
-
-
 def _told(words: Sequence[str]) -> str:
     """What others may know of a command line: the verb alone, since any other word may be a secret."""
     from sparkops.cli.main import VERBS
@@ -212,17 +206,19 @@ def _told(words: Sequence[str]) -> str:
     return f"sparkops {next((word for word in words if word in VERBS), '')}".strip()
 
 
-def connector(sent: Iterable[str]) -> Callable[[Address], Session]:
-    """Opens sessions with an executor that has just these modules."""
-    preamble = bundle.preamble(sent)
+def connector() -> Callable[[Address], Session]:
+    """Opens sessions with an executor. It has all modules, so that what a node keeps of it serves any playbook."""
+    preamble = bundle.start(filter(modules.runs_on_node, modules.names()))
 
     def connect(address: Address) -> Session:
         if address.connection == "local":
             from sparkops.transport.local import LocalChannel
 
             return Session(LocalChannel(address.python), preamble, address.name)
+        plain = dial.ahead(address)
+        lean.load()
         from sparkops.transport.ssh import connect as over_ssh
 
-        return Session(over_ssh(address), preamble, address.name)
+        return Session(over_ssh(address, plain), preamble, address.name)
 
     return connect

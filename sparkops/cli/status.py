@@ -112,7 +112,7 @@ def notes(known: Mapping[str, Any], copy: Mapping[str, Any]) -> list[str]:
     """What a person should know of a copy beside its figures."""
     found = []
     if copy["release"] is not None and not copy["confirmed"]:
-        found.append("on trial")
+        found.append("not confirmed")
     if copy["back_from"]:
         found.append(f"went back from release {copy['back_from']}")
     found += [f"{what} {then} -> {now}" for what, (then, now) in (changed_since(known, copy) or {}).items()]

@@ -19,14 +19,28 @@ class Mode(str):
     """A file mode: octal in quotes ("0644") or symbolic ("u=rw,go=r")."""
 
 
-class Source:
-    """A controller's file that a task names: found there before the run, its bytes fetched only when asked for."""
+class Tree:
+    """What is in a controller's folder. folders: their names in it, an outer one before its inner ones. files: (name,
+    size, sha256).
+    """
 
-    def __init__(self, name: str, digest: str, size: int, inline: bytes | None) -> None:
+    def __init__(self, folders: list[str], files: list[tuple[str, int, str]]) -> None:
+        self.folders = folders
+        self.files = files
+
+
+class Source:
+    """A controller's file that a task names: found there before the run, its bytes fetched only when asked for.
+
+    tree: of a folder, which only copy takes; its name is "" when what is in it is meant.
+    """
+
+    def __init__(self, name: str, digest: str, size: int, inline: bytes | None, tree: Tree | None = None) -> None:
         self.name = name
         self.digest = digest
         self.size = size
         self.inline = inline
+        self.tree = tree
 
     def read(self, node: Node) -> Iterator[bytes]:
         """The bytes, in pieces; files up to 64 KiB have come with the task, others are fetched now."""
@@ -177,6 +191,11 @@ class Node:
     def content(self, digest: str, size: int) -> Iterator[bytes]:
         """The bytes of a controller's file, by its sha256: fetched from the controller now, in pieces."""
         raise NotImplementedError
+
+    def contents(self, files: list[tuple[str, int]]) -> Iterator[bytes]:
+        """The bytes of several of the controller's files, by (sha256, size), one behind the other in one stream."""
+        for digest, size in files:
+            yield from self.content(digest, size)
 
     def job(
         self,

@@ -11,7 +11,7 @@ from sparkops.node.frames import Closed, Link
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
-    from typing import Any
+    from typing import Any, SupportsBytes
 
 PROMPT = "[sparkops-password]"
 # How long sudo may take to ask or to start the program, and to end its last words, in seconds.
@@ -30,7 +30,13 @@ class Children:
     """
 
     def __init__(
-        self, link: Link, preamble: bytes, password: str | None, state_dir: str, theirs: str, check: bool
+        self,
+        link: Link,
+        preamble: bytes | SupportsBytes,
+        password: str | None,
+        state_dir: str,
+        theirs: str,
+        check: bool,
     ) -> None:
         self._link = link
         self._preamble = preamble
@@ -117,7 +123,7 @@ class Children:
         child = Link(process.stdout.fileno(), process.stdin.fileno())
         self._enter(process, child, user)
         try:
-            child.write(self._preamble)
+            child.write(bytes(self._preamble))
         except Closed:
             raise Refused("the executor of the other user has ended early") from None
         self._send(child, self._opening if user == "root" else {**self._opening, "state_dir": self._theirs})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from sparkops.node import listeners, systemd
+from sparkops.node import listeners, served, systemd
 from sparkops.node.facts import read
 
 TYPE_CHECKING = False
@@ -20,8 +20,6 @@ UNSYNCHRONIZED = 16_000_000
 
 def released(current: str) -> dict[str, Any]:
     """The release that `current` points to: number (None: there is none), recipe, words of the serve command."""
-    from shlex import split
-
     try:
         number = os.readlink(current)
     except OSError:
@@ -30,12 +28,7 @@ def released(current: str) -> dict[str, Any]:
         recipe = json.loads(read(os.path.join(current, "recipe.json")) or "null")
     except ValueError:
         recipe = None
-    run = read(os.path.join(current, "run"))
-    try:
-        words = split(run.replace("\\\n", " "), comments=True)
-    except ValueError:
-        words = []
-    words = words[1:] if words[:1] == ["exec"] else words
+    words = served.command(current)
     program = bool(words) and os.path.isfile(words[0])
     return {"number": int(number) if number.isdigit() else None, "recipe": recipe, "words": words, "program": program}
 

@@ -22,23 +22,25 @@ PROPERTIES = ("LoadState", "FragmentPath", "DropInPaths", "NeedDaemonReload")
 
 
 def look(home: str, service: str, shown: dict[str, str]) -> dict[str, Any]:
-    """drift (what differs, [] for nothing, None: not known), patches ({name: state}, None), engine, deployed.
+    """drift (what differs, [] for nothing, None: not known), patches ({name: state}, None), engine, adopted, deployed.
 
-    shown: the unit's PROPERTIES. deployed: kernel and driver at the deploy.
+    shown: the unit's PROPERTIES. adopted: the path of an environment that sparkops did not build, in place of engine.
+    deployed: kernel and driver at the deploy.
     """
     current = os.path.join(releases.service_folder(home, service), "current")
     about = document(os.path.join(current, releases.META))
-    engine = releases.engine_of(about)
+    engine, named = releases.engine_of(about), about.get("engine")
+    adopted = named if isinstance(named, str) and named.startswith("/") else None
     patches = patch_states(os.path.join(home, "engines", engine)) if engine else None
     edits = file_edits(current)
     unit = unit_edits(current, shown)
-    known = [part for part in (edits, unit) if part is not None]
-    drift = None if not known else [one for part in known for one in part]
+    # Files that this user may not read say nothing, and so does the rest alone.
+    drift = None if edits is None else edits + (unit or [])
     if drift is not None:
         drift += [f"patch {name} {state}" for name, state in (patches or {}).items() if state != "applied"]
-        drift += ["engine gone"] if engine and patches is None else []
+        drift += ["engine gone"] if (engine and patches is None) or (adopted and not os.path.isdir(adopted)) else []
     deployed = {name: about.get(name) for name in ("kernel", "driver")}
-    return {"drift": drift, "patches": patches, "engine": engine, "deployed": deployed}
+    return {"drift": drift, "patches": patches, "engine": engine, "adopted": adopted, "deployed": deployed}
 
 
 def document(path: str) -> dict[str, Any]:
@@ -77,11 +79,18 @@ def unit_edits(current: str, shown: dict[str, str]) -> list[str] | None:
     path = shown.get("FragmentPath", "")
     if not path:
         return ["unit gone"]
-    found = [] if read(path) == wanted else ["unit"]
+    found = [] if read(path) == wanted else [other_unit(os.path.dirname(current), path)]
     # Drop-ins of the distribution's (/usr/lib) are for all units; somebody wrote these for this one.
     drop_ins = [one for one in shown.get("DropInPaths", "").split() if os.path.basename(path) in one]
     found += [f"unit drop-in {os.path.basename(one)}" for one in drop_ins]
     return found + (["unit not reloaded"] if shown.get("NeedDaemonReload") == "yes" else [])
+
+
+def other_unit(folder: str, path: str) -> str:
+    """What an installed unit is called that is not the current release's: that of another one, or edited."""
+    data = raw(path)
+    same = [n for n in releases.numbers(folder) if data and raw(os.path.join(folder, str(n), releases.UNIT)) == data]
+    return f"unit of release {max(same)}" if same else "unit"
 
 
 def patch_states(engine: str) -> dict[str, str] | None:

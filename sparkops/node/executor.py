@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from sparkops.node.api import Arguments, Failure, Outcome, Patch, Path, Source, Template
+from sparkops.node.api import Arguments, Failure, Outcome, Patch, Path, Source, Template, Tree
 from sparkops.node.become import Children
 from sparkops.node.frames import Closed, Link
 from sparkops.node.runtime import LocalNode
@@ -17,36 +17,51 @@ from sparkops.node.state import Held, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, SupportsBytes
+
+    from sparkops.node.boot import Modules
 
 
-def main(preamble: bytes) -> None:
-    """Serve frames on stdin and stdout until stdin ends. `preamble` is what a child of another user starts from."""
+def main(modules: Modules, flight: bytes = b"", keep: bool = False) -> None:
+    """Serve frames on stdin and stdout until stdin ends; `flight` came before. `modules` is what a child of another
+    user starts from, and with `keep` what the next run starts from.
+    """
     link = Link(0, os.dup(1))
+    link.feed(flight)
     # Stdout carries frames only: a module that prints must not break them.
     os.dup2(2, 1)
+    executor = Executor(link, modules)
     try:
-        Executor(link, preamble).serve()
+        executor.serve()
     except Closed:
         # The controller has gone. What was running has been ended; detached jobs go on.
-        sys.exit(0)
+        pass
     except Held as held:
         link.send({"ev": "refused", "by": held.by})
+        return
+    if keep and not executor.check:
+        from sparkops.node import keeping
+
+        # The next run need not wait for this.
+        executor.state.give_back()
+        keeping.keep(modules)
 
 
 class Executor:
     """One connection's work on a node, as one user; other users' tasks go to children."""
 
-    def __init__(self, link: Link, preamble: bytes) -> None:
+    def __init__(self, link: Link, preamble: bytes | SupportsBytes) -> None:
         self.link = link
         self.preamble = preamble
+        # Until it is told.
+        self.check: bool = True
 
     def serve(self) -> None:
         """The first frame opens; the others follow in order."""
         opening, _ = self.link.receive()
         self.link.silence = opening.get("silence")
         self.state = State(os.path.expanduser(opening["state_dir"]))
-        self.check: bool = opening["check"]
+        self.check = opening["check"]
         own, theirs = self.state.folder, opening["state_dir"]
         self.children = Children(self.link, self.preamble, opening.get("sudo_password"), own, theirs, self.check)
         if opening.get("lease") is not None:
@@ -169,7 +184,8 @@ def _value(kind: str | None, value: Any) -> Any:
         from base64 import b64decode
 
         inline = None if value["inline"] is None else b64decode(value["inline"])
-        return Source(value["name"], value["digest"], value["size"], inline)
+        tree = Tree(value["tree"]["folders"], value["tree"]["files"]) if "tree" in value else None
+        return Source(value["name"], value["digest"], value["size"], inline, tree)
     if kind == "patch":
         return Patch(value["name"], value["file"], value["versions"], value["diff"])
     assert kind == "template", kind

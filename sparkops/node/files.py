@@ -42,20 +42,14 @@ def write_pieces(
     digest: str | None = None,
 ) -> None:
     """`write` for content that comes in pieces; with `digest` (sha256) other content never reaches `path`."""
-    from hashlib import sha256 as new_hash
-
     path = os.path.abspath(path)
     there = regular(path)
     uid, gid = owner_id(owner), group_id(group)
     temp = os.path.join(os.path.dirname(path), f".sparkops-{os.urandom(6).hex()}")
-    seen = new_hash()
     try:
         with open(temp, "xb", opener=private) as file:
-            for piece in pieces:
-                seen.update(piece)
+            for piece in pieces if digest is None else _compared(path, pieces, digest):
                 file.write(piece)
-            if digest is not None and seen.hexdigest() != digest:
-                raise Failure(f"{path}: the content that came has sha256 {seen.hexdigest()}, not {digest}; run again")
             own(file.fileno(), there, uid, gid)
             # After the last write and chown: both clear the setuid bits, the write for all but root.
             file.flush()
@@ -67,6 +61,17 @@ def write_pieces(
         raise refusal("write", path, error) from error
     finally:
         discard(temp)
+
+
+def _compared(path: str, pieces: Iterable[bytes], digest: str) -> Iterable[bytes]:
+    from hashlib import sha256 as new_hash
+
+    seen = new_hash()
+    for piece in pieces:
+        seen.update(piece)
+        yield piece
+    if seen.hexdigest() != digest:
+        raise Failure(f"{path}: the content that came has sha256 {seen.hexdigest()}, not {digest}; run again")
 
 
 def private(path: str, flags: int) -> int:
@@ -184,11 +189,11 @@ def sha256(path: str) -> str:
 
 def checksum(path: str, algorithm: str) -> str:
     """The digest of a file's bytes by any of hashlib's algorithms, in hex. Raises Failure when it can't be read."""
-    import hashlib
+    from sparkops.node import digest
 
-    seen = hashlib.new(algorithm)
     try:
         with open(path, "rb") as file:
+            seen = digest.new(algorithm, os.fstat(file.fileno()).st_size)
             for piece in iter(lambda: file.read(PIECE), b""):
                 seen.update(piece)
     except OSError as error:

@@ -41,6 +41,9 @@ class Parser:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
+        # A message whose blob is still coming, and where that begins.
+        self._message: dict[str, Any] | None = None
+        self._start = 0
 
     def feed(self, data: bytes) -> None:
         """Add received bytes."""
@@ -51,6 +54,20 @@ class Parser:
 
     def next(self) -> tuple[dict[str, Any], bytes] | None:
         """The next whole message and its blob, or None until more bytes come. Raises BadFrame."""
+        if self._message is None:
+            self._message = self._head()
+        message = self._message
+        if message is None:
+            return None
+        end = self._start + message.get("blob", 0)
+        if len(self._buffer) < end:
+            return None
+        blob = bytes(memoryview(self._buffer)[self._start : end])
+        del self._buffer[:end]
+        self._message = None
+        return message, blob
+
+    def _head(self) -> dict[str, Any] | None:
         buffer = self._buffer
         if len(buffer) < 4:
             return None
@@ -60,15 +77,11 @@ class Parser:
         if len(buffer) < end:
             return None
         try:
-            message = json.loads(bytes(buffer[4:end]))
+            message: dict[str, Any] = json.loads(bytes(buffer[4:end]))
         except ValueError:
             raise BadFrame(bytes(buffer[:200]).decode("utf-8", "replace")) from None
-        size = message.get("blob", 0)
-        if len(buffer) < end + size:
-            return None
-        blob = bytes(buffer[end : end + size])
-        del buffer[: end + size]
-        return message, blob
+        self._start = end
+        return message
 
 
 class Link:
@@ -83,6 +96,13 @@ class Link:
         self._heard = 0.0
         self._parser = Parser()
         self._aside: list[tuple[dict[str, Any], bytes]] = []
+
+    def feed(self, data: bytes) -> None:
+        """Take in bytes that were read before now."""
+        import time
+
+        self._heard = time.monotonic()
+        self._parser.feed(data)
 
     def send(self, message: dict[str, Any], blob: bytes = b"") -> None:
         """Write one frame whole. Raises Closed."""
@@ -131,12 +151,9 @@ class Link:
 
     def fill(self) -> None:
         """Wait for bytes and take them in; an end sets `closed`."""
-        import time
-
         data = os.read(self.source, 262144)
         self.closed = not data
-        self._heard = time.monotonic()
-        self._parser.feed(data)
+        self.feed(data)
 
     def check(self) -> None:
         """Take in what has come, without waiting. Raises Closed when the peer has gone."""

@@ -40,7 +40,8 @@ def runs(manager: Manager, unit: str, invocation: str) -> list[Run]:
 
 def read(manager: Manager, *words: str) -> str:
     """journalctl's text; "" when it does not understand or does not answer."""
-    argv = ["journalctl", *manager.words, "--no-pager", "-q", "-o", "short-iso", *words]
+    # --all: a line with a carriage return, of a progress bar, counts as binary data.
+    argv = ["journalctl", *manager.words, "--no-pager", "-q", "--all", "-o", "short-iso", *words]
     return manager.node.run(argv, env=manager.environment(), timeout=TIMEOUT).out
 
 

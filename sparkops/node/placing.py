@@ -27,9 +27,11 @@ class Content:
     @classmethod
     def of(cls, data: bytes) -> Content:
         """Content that is here."""
-        from hashlib import sha256
+        from sparkops.node import digest
 
-        return cls(sha256(data).hexdigest(), len(data), data, None)
+        seen = digest.new("sha256", len(data))
+        seen.update(data)
+        return cls(seen.hexdigest(), len(data), data, None)
 
     def pieces(self, node: Node) -> Iterable[bytes]:
         """The bytes; those of a large file come from the controller now."""
@@ -81,7 +83,9 @@ def replace(path: str, there: bool, wanted: Content, attributes: Attributes, nod
         return Outcome.changed(message, shown, **result)
     if backup and there:
         result["backup_file"] = save(path)
-    files.write_pieces(path, wanted.pieces(node), mode, attributes.owner, attributes.group, wanted.digest)
+    # What comes from the controller now is compared on its way (Node.content).
+    digest = None if wanted.source and wanted.inline is None else wanted.digest
+    files.write_pieces(path, wanted.pieces(node), mode, attributes.owner, attributes.group, digest)
     return Outcome.changed(message, shown, **{**result, **files.path_info(path)})
 
 

@@ -44,6 +44,28 @@ def linked(folder: str, link: str = "current") -> int | None:
     return int(target) if target.isdigit() and os.path.isdir(os.path.join(folder, target)) else None
 
 
+def before(folder: str, number: int) -> int | None:
+    """The newest release below this one that has ever served: one that never got past its trial is nothing to go
+    back to.
+    """
+    return max((n for n in numbers(folder) if n < number and deadline(folder, n) is None), default=None)
+
+
+def unit(folder: str, number: int) -> str | None:
+    """A release's unit as it was rendered; None: an older sparkops has not kept it."""
+    try:
+        with open(os.path.join(folder, str(number), UNIT), encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def user(unit: str | None) -> str | None:
+    """Who a unit's service runs as; None: as the manager's own user, or not known."""
+    lines = (unit or "").splitlines()
+    return next((line[len("User=") :] for line in lines if line.startswith("User=")), None)
+
+
 def clean(folder: str) -> None:
     """Take away what runs that were killed have left."""
     from shutil import rmtree
@@ -113,6 +135,16 @@ def end_trial(folder: str, number: int) -> None:
         files.sync_folder(os.path.dirname(path))
 
 
+def confirmed(folder: str, number: int | None) -> bool:
+    """Whether somebody has seen this release serve: it is on no trial, and the first one of all has been confirmed."""
+    return number is not None and deadline(folder, number) is None and linked(folder, "confirmed") is not None
+
+
+def unit_of(service: str) -> str:
+    """The name of a service's unit, also of one that is called `a.socket`."""
+    return f"sparkops-{service}.service"
+
+
 def service_folder(home: str, service: str) -> str:
     """Where a service's releases are."""
     return os.path.join(home, "releases", service)
@@ -155,14 +187,26 @@ def sums(text: str) -> dict[str, str]:
 
 
 def remove_folders(paths: list[str]) -> None:
-    """Out of their names first, so that none is ever there in part."""
+    """Out of their names first, so that none is ever there in part. Also what of them a killed run has left."""
     from shutil import rmtree
 
     for path in paths:
+        gone = leftover(path)
+        if os.path.isdir(gone):
+            rmtree(gone)
         if os.path.isdir(path):
-            gone = os.path.join(os.path.dirname(path), TEMP + os.path.basename(path))
             os.rename(path, gone)
             rmtree(gone)
+
+
+def leftover(path: str) -> str:
+    """Where a folder is while it is being removed."""
+    return os.path.join(os.path.dirname(path), TEMP + os.path.basename(path))
+
+
+def leftovers(top: str) -> list[str]:
+    """What removals that were killed have left in a folder; an engine's is 10 GB."""
+    return sorted(name for name in os.listdir(top) if name.startswith(TEMP)) if os.path.isdir(top) else []
 
 
 def check_name(what: str, name: str) -> None:

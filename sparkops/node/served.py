@@ -23,8 +23,13 @@ def checkpoint_path(words: list[str]) -> str | None:
     return words[words.index("serve") + 1] if "serve" in words[:-1] else None
 
 
-def revision(path: str) -> str | None:
-    """The commit that `hf download` has noted (--local-dir), or that names a snapshot of the hub's cache."""
+def revision(path: str, state_dir: str) -> str | None:
+    """The commit that sparkops or `hf download --local-dir` has noted, or that names a snapshot of the hub's cache."""
+    from sparkops.node.weights_record import Record
+
+    record = Record.of(state_dir, path)
+    if record is not None and "@" in record.source:
+        return record.source.rpartition("@")[2]
     head, _, last = path.rstrip("/").rpartition("/")
     if head.endswith("/snapshots"):
         return last

@@ -57,6 +57,12 @@ class State:
         os.ftruncate(self._lease, 0)
         os.pwrite(self._lease, json.dumps(about).encode(), 0)
 
+    def give_back(self) -> None:
+        """Hold it no longer."""
+        if self._lease != -1:
+            os.close(self._lease)
+            self._lease = -1
+
     def _holder(self) -> dict[str, Any]:
         try:
             by = json.loads(os.pread(self._lease, 4096, 0) or b"{}")

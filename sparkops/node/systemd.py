@@ -17,7 +17,10 @@ PROPERTIES = (
     *("LoadState", "ActiveState", "SubState", "UnitFileState", "NeedDaemonReload", "FragmentPath", "DropInPaths"),
     *("Type", "Result", "NRestarts", "MainPID", "ExecMainStartTimestampMonotonic", "ActiveEnterTimestampMonotonic"),
 )
-JOURNAL_LINES = 20
+# Of a unit's last lines: how many are looked through, and how many a message shows. When its engine core dies,
+# vLLM 0.24 logs some 120 lines of tracebacks after the cause.
+JOURNAL_LINES = 300
+SHOWN_LINES = 20
 # How long journald may take, in seconds, to file what a unit that has just ended said last.
 JOURNAL_DELAY = 0.4
 
@@ -74,6 +77,14 @@ class Manager:
         self.node.pause(JOURNAL_DELAY)
         argv = ["journalctl", *self.words, "--no-pager", "-q", "-n", str(JOURNAL_LINES), "-u", unit]
         return self.node.run(argv, env=self.environment(), timeout=10).out.splitlines()
+
+
+def shown(journal: list[str]) -> list[str]:
+    """The lines for a message: the last ones, without the insides of tracebacks, which push out what they are of."""
+    import re
+
+    inside = re.compile(r"[\])]:? {3,}\S|Traceback \(most recent call last\)")
+    return [line for line in journal if not inside.search(line)][-SHOWN_LINES:]
 
 
 def said(done: Completed) -> str:

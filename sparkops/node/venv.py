@@ -21,12 +21,13 @@ BUILDING = ".building-"
 
 
 class Wanted:
-    """The environment that a task asks for: its final path, its lock's sha256 and its patches."""
+    """The environment that a task asks for: its final path, its lock's sha256, its patches and its further files."""
 
-    def __init__(self, path: str, lock: str, patches: list[Patch]) -> None:
+    def __init__(self, path: str, lock: str, patches: list[Patch], files: dict[str, str] | None = None) -> None:
         self.path = path
         self.lock = lock
         self.patches = patches
+        self.files = files or {}
         # A name of its own for each build: a uv that outlived its build must not write into the next one.
         self.building = f"{path}{BUILDING}{os.getpid()}"
         self.failed = path + ".failed"
@@ -42,38 +43,59 @@ class Wanted:
         """missing | untried (in place, not yet tried) | complete. Raises Failure when something else is there."""
         if not os.path.lexists(self.path):
             return "missing"
-        noted = self._noted()
-        if noted is None:
+        found = noted(self.path)
+        if found is None:
             raise Failure(
                 f"{self.path} is there and is not an environment that sparkops built (it has no {NOTE}); "
                 "move it away, or name another path",
                 path=self.path,
             )
         differ = []
-        if noted["lock"] != self.lock:
-            differ.append(f"from the lock {noted['lock'][:12]}, not {self.lock[:12]}")
-        has = [(patch["name"], patch["sha256"]) for patch in noted["patches"]]
+        if found["lock"] != self.lock:
+            differ.append(f"from the lock {found['lock'][:12]}, not {self.lock[:12]}")
+        has = [(patch["name"], patch["sha256"]) for patch in found["patches"]]
         if [name for name, _ in has] != [patch.name for patch in self.patches] or not all(
             any(version["after"] == seen for version in patch.versions) for (_, seen), patch in zip(has, self.patches)
         ):
             differ.append(f"with the patches {_named(n for n, _ in has)}, not {_named(p.name for p in self.patches)}")
+        # Environments of before there were such files say nothing of them.
+        if found.get("files", {}) != self._sums():
+            differ.append(f"with the files {_named(found.get('files', {}))}, not {_named(self.files)}")
         if differ:
             raise Failure(
                 f"{self.path} was built {' and '.join(differ)}; an environment in place is never changed: "
                 "name another path",
                 path=self.path,
             )
-        return "complete" if noted["tried"] else "untried"
+        return "complete" if found["tried"] else "untried"
 
     def facts(self) -> dict[str, Any]:
         """The result keys of a task on an environment in place."""
-        noted = self._noted() or {}
-        return {"path": self.path, **{key: noted.get(key) for key in ("python", "packages", "patches", "built")}}
+        found = noted(self.path) or {}
+        return {"path": self.path, **{key: found.get(key) for key in ("python", "packages", "patches", "built")}}
+
+    def write_files(self, site_packages: str) -> None:
+        """Put the further files into the build. Raises Failure: a package has one of that name."""
+        from sparkops.node import files
+
+        for name, text in self.files.items():
+            path = os.path.join(site_packages, name)
+            if os.path.lexists(path):
+                raise Failure(f"files: {name} is there already: it belongs to a package, which is changed by a patch")
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            files.write(path, text.encode(), 0o644)
+
+    def _sums(self) -> dict[str, str]:
+        """name -> sha256 of the further files."""
+        from hashlib import sha256
+
+        return {name: sha256(text.encode()).hexdigest() for name, text in self.files.items()}
 
     def note(self, site_packages: str, tried: bool) -> None:
         """Write down, in the build, what it is."""
-        noted = {
+        found = {
             "lock": self.lock,
+            "files": self._sums(),
             "patches": [
                 {"name": patch.name, "file": patch.file, "sha256": _sha256(os.path.join(site_packages, patch.file))}
                 for patch in self.patches
@@ -83,11 +105,11 @@ class Wanted:
             "built": _now(),
             "tried": _now() if tried else None,
         }
-        self._write(self.building, noted)
+        self._write(self.building, found)
 
     def note_tried(self) -> None:
         """The environment in place has been tried and works."""
-        self._write(self.path, {**(self._noted() or {}), "tried": _now()})
+        self._write(self.path, {**(noted(self.path) or {}), "tried": _now()})
 
     def move_away(self) -> None:
         """Take what is in place out of the final name."""
@@ -105,20 +127,22 @@ class Wanted:
             if os.path.lexists(left):
                 shutil.rmtree(left)
 
-    def _noted(self) -> dict[str, Any] | None:
-        try:
-            with open(os.path.join(self.path, NOTE), encoding="utf-8") as file:
-                noted: dict[str, Any] = json.load(file)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except ValueError:
-            raise Failure(f"{self.path}/{NOTE} is not JSON; move {self.path} away, then run again") from None
-        return noted
-
-    def _write(self, folder: str, noted: dict[str, Any]) -> None:
+    def _write(self, folder: str, found: dict[str, Any]) -> None:
         from sparkops.node import files
 
-        files.write(os.path.join(folder, NOTE), (json.dumps(noted, indent=2) + "\n").encode(), 0o644)
+        files.write(os.path.join(folder, NOTE), (json.dumps(found, indent=2) + "\n").encode(), 0o644)
+
+
+def noted(path: str) -> dict[str, Any] | None:
+    """What an environment's folder tells; None: it is not one of ours. Raises Failure."""
+    try:
+        with open(os.path.join(path, NOTE), encoding="utf-8") as file:
+            found: dict[str, Any] = json.load(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError:
+        raise Failure(f"{path}/{NOTE} is not JSON; move {path} away, then run again") from None
+    return found
 
 
 def package_count(lock: bytes) -> int:

@@ -31,14 +31,19 @@ def contents(engine: str, node: Node) -> dict[str, Any]:
     folders = glob(os.path.join(escape(engine), "lib", "python3*", "site-packages"))
     if not folders:
         return {"packages": 0, "problems": ["there are no site-packages"]}
-    there = {name: version for name, version in map(_of_folder, os.listdir(folders[0])) if version}
+    # Further files of the engine's own; they may be the metadata of a package that no lock knows.
+    own = noted.get("files", {})
+    known = {file.partition("/")[0] for file in own}
+    names = [name for name in os.listdir(folders[0]) if name not in known]
+    there = {name: version for name, version in map(_of_folder, names) if version}
     problems = []
     lock = drift.raw(os.path.join(engine, LOCK))
     if lock is None or _sha256(lock).hex() != noted.get("lock"):
         problems.append(f"{LOCK} is not the one it was built from")
     problems += compared(locked(read(os.path.join(engine, LOCK))), there)
     patched = {str(patch["file"]) for patch in noted.get("patches", ())}
-    problems += files(folders[0], patched, node)
+    problems += files(folders[0], names, patched, node)
+    problems += [f"{file} is not what the engine's data says" for file in own if _hex(folders[0], file) != own[file]]
     more = len(problems) - TOLD
     return {"packages": len(there), "problems": problems[:TOLD] + ([f"and {more} more"] if more > 0 else [])}
 
@@ -67,9 +72,9 @@ def compared(wanted: dict[str, str], there: dict[str, str]) -> list[str]:
     return found
 
 
-def files(folder: str, patched: set[str], node: Node) -> list[str]:
+def files(folder: str, names: list[str], patched: set[str], node: Node) -> list[str]:
     """The recorded files that are gone or not what was recorded; those that patches change are looked at elsewhere."""
-    recorded = records(folder)
+    recorded = records(folder, names)
     found = []
     for done, (name, wanted) in enumerate(sorted(recorded.items())):
         node.progress(done, len(recorded), "files")
@@ -88,12 +93,12 @@ def files(folder: str, patched: set[str], node: Node) -> list[str]:
     return found
 
 
-def records(folder: str) -> dict[str, set[tuple[str, str]]]:
+def records(folder: str, names: list[str]) -> dict[str, set[tuple[str, str]]]:
     """{file: {(size, sha256 as RECORD has it)}}: packages that share a folder may each have recorded a file of it."""
     import csv
 
     found: dict[str, set[tuple[str, str]]] = {}
-    for name in os.listdir(folder):
+    for name in names:
         if not name.endswith(".dist-info"):
             continue
         try:
@@ -104,6 +109,12 @@ def records(folder: str) -> dict[str, set[tuple[str, str]]]:
         except OSError:
             found.setdefault(name + "/RECORD", set()).add(("", ""))
     return found
+
+
+def _hex(folder: str, file: str) -> str:
+    """The sha256 of a file in a folder; "" when there is none."""
+    data = drift.raw(os.path.join(folder, file))
+    return "" if data is None else _sha256(data).hex()
 
 
 def _of_folder(name: str) -> tuple[str, str]:

@@ -322,7 +322,7 @@ def _resolve(kind: str, value: Any, task: Task, scope: Scope, files: Files) -> A
     if isinstance(value, list):
         return [_resolve(kind, one, task, scope, files) for one in value]
     if kind == "source":
-        return files.source(value, task.file, task.position)
+        return files.source(value, task.file, task.position, folders=task.module == "copy")
     if kind == "template":
         return scope.render_file(files.find(value, "templates", task.file, task.position))
     if kind == "patch":

@@ -145,8 +145,24 @@ def _weights_copies(nodes: dict[str, Any]) -> dict[str, Any]:
     return copies(nodes)
 
 
+def _unit_word(value: Any) -> str:
+    """A path as one word of a systemd unit's line; not one of Ansible's filters."""
+    from sparkops.serving.command import unit_word
+
+    return unit_word(str(value))
+
+
+def _unit_path(value: Any) -> str:
+    """A path that is all of a systemd unit's line; not one of Ansible's filters."""
+    from sparkops.serving.command import unit_path
+
+    return unit_path(str(value))
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "environment_value": _environment_value,
+    "unit_path": _unit_path,
+    "unit_word": _unit_word,
     "kv_cache_tokens": _kv_cache_tokens,
     "serving_failure": _cause,
     "weights_copies": _weights_copies,

@@ -16,7 +16,7 @@ from sparkops.playbook import overrides
 from sparkops.playbook.blame import blame, place_of
 from sparkops.playbook.environment import SCOPE, Environment, concat
 from sparkops.playbook.lazy import LazyDict, LazyList, View, finalize
-from sparkops.playbook.mentions import mentioned, mentioned_in_file
+from sparkops.playbook.mentions import FileNames, mentioned, mentioned_in_file
 from sparkops.playbook.template import is_template
 from sparkops.playbook.undefined import Broken, Missing
 from sparkops.project.values import Text, position
@@ -107,6 +107,8 @@ class Engine:
         self.templates: dict[tuple[str, bool], jinja2.Template] = {}
         self.mentioned: dict[tuple[str, bool], frozenset[str]] = {}
         self.others: dict[tuple[Any, ...], Environment] = {}
+        self.files: dict[Path, tuple[jinja2.Template, str]] = {}
+        self.file_mentions: dict[Path, FileNames] = {}
 
     @staticmethod
     def _environment(folders: list[Path], literal: bool, options: dict[str, Any] | None = None) -> Environment:
@@ -163,6 +165,14 @@ class Engine:
 
     def render_file(self, path: Path, names: Mapping[str, Any]) -> Any:
         """The native result: None for a file that gives nothing."""
+        template, source = self._file(path)
+        return self._finished(template, names, Text(str(path)), source)
+
+    def _file(self, path: Path) -> tuple[jinja2.Template, str]:
+        """A file's template and text, read again only when it has changed: most files are rendered for many hosts."""
+        kept = self.files.get(path)
+        if kept is not None and kept[0].is_up_to_date:
+            return kept
         environment = self.beside(path)
         try:
             template = environment.get_template(path.name)
@@ -170,7 +180,8 @@ class Engine:
             source, _, _ = environment.loader.get_source(environment, path.name)
         except (jinja2.TemplateError, UnicodeDecodeError, RecursionError) as error:
             raise blame(error, path) from None
-        return self._finished(template, names, Text(str(path)), source)
+        self.files[path] = template, source
+        return template, source
 
     def beside(self, path: Path) -> Environment:
         """The environment of a file: it finds others beside it, and has the options of its first line."""
@@ -201,7 +212,10 @@ class Engine:
 
     def file_names(self, path: Path) -> set[str]:
         """The same for a file and all that it includes, imports or extends by a constant name."""
-        return mentioned_in_file(self, path, self.beside(path))
+        kept = self.file_mentions.get(path)
+        if kept is None or not kept.holds():
+            kept = self.file_mentions[path] = mentioned_in_file(self, path, self.beside(path))
+        return set(kept.names)
 
 
 def _options(text: str, where: Position | str | None) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,22 +52,41 @@ def _files(engine: Engine, names: list[str]) -> Iterator[Path]:
             yield found
 
 
-def mentioned_in_file(engine: Engine, path: Path, environment: Environment) -> set[str]:
+class FileNames:
+    """What a template file mentions, as long as no file that was read for it has changed."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.unchanged: list[Callable[[], bool]] = []
+
+    def holds(self) -> bool:
+        """Whether it is so still."""
+        return all(same() for same in self.unchanged)
+
+
+def mentioned_in_file(engine: Engine, path: Path, environment: Environment) -> FileNames:
     """Names that a file, and all that it includes, imports or extends by a constant name, uses and does not set.
 
     Raises InputError.
     """
     assert environment.loader is not None
-    found: set[str] = set()
+    found = FileNames()
     waiting, seen = [path.name], set()
     while waiting:
         name = waiting.pop()
         seen.add(name)
         try:
-            source, _, _ = environment.loader.get_source(environment, name)
+            source, _, unchanged = environment.loader.get_source(environment, name)
             tree = environment.parse(source, name, str(path.parent / name))
         except (jinja2.TemplateError, UnicodeDecodeError, RecursionError) as error:
             raise blame(error, path) from None
-        found |= mentioned(engine, tree)
+        found.names |= mentioned(engine, tree)
+        # What a lookup reads is another file's matter: with one, nothing is kept.
+        reads = any(name == "template" for name, _ in _lookups(tree))
+        found.unchanged.append(_never if reads or unchanged is None else unchanged)
         waiting += [other for other in meta.find_referenced_templates(tree) if other and other not in seen]
     return found
+
+
+def _never() -> bool:
+    return False

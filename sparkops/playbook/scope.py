@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,39 @@ class NeedsOthers(Exception):
     """A template reads other hosts' variables: they must be as far as this one first."""
 
 
+class Layers(Mapping[str, Any]):
+    """ChainMap, but chains within are laid out in one line: names are looked up dozens of times a task and host."""
+
+    def __init__(self, layers: Iterable[Mapping[str, Any]]) -> None:
+        self._maps = list(_flat(layers))
+
+    def __getitem__(self, key: str) -> Any:
+        for layer in self._maps:
+            if key in layer:
+                return layer[key]
+        raise KeyError(key)
+
+    def __contains__(self, key: object) -> bool:
+        for layer in self._maps:  # noqa: SIM110 (any() costs a generator)
+            if key in layer:
+                return True
+        return False
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(key for layer in reversed(self._maps) for key in layer))
+
+    def __len__(self) -> int:
+        return len(set().union(*self._maps))
+
+
+def _flat(layers: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for layer in layers:
+        if isinstance(layer, ChainMap):
+            yield from _flat(layer.maps)
+        else:
+            yield layer
+
+
 @dataclass(frozen=True)
 class Scope:
     """What a host's templates see.
@@ -56,11 +90,10 @@ class Scope:
     apart: bool = False
     find_file: Callable[[str, str], Path] | None = None
 
-    @property
+    @cached_property
     def values(self) -> Mapping[str, Any]:
         """All names; the first map that has one wins."""
-        layers = (self.local, self.forced, self.params, self.results, self.included, self.task, self.below)
-        return ChainMap(*layers)  # type: ignore[arg-type]
+        return Layers((self.local, self.forced, self.params, self.results, self.included, self.task, self.below))
 
     def render(self, value: Any) -> Any:
         """The value with its templates rendered. Raises NeedsResult, NeedsOthers, or InputError with the position."""

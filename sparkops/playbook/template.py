@@ -53,6 +53,8 @@ class Templar:
 
     def __init__(self, search: Sequence[Path] = ()) -> None:
         self.search = tuple(search)
+        # What arguments mention, by their identity: a task's are looked at for every host.
+        self._written: dict[int, tuple[Any, frozenset[str]]] = {}
 
     @cached_property
     def _engine(self) -> Engine:
@@ -130,7 +132,14 @@ class Templar:
 
     def names(self, value: Any, names: Mapping[str, Any] | None = None) -> set[str]:
         """The names that rendering `value` may use; with `names`, also those that their templates use in turn."""
-        return self._closure(self._mentioned(value, written=True), names or {})
+        kept = self._written.get(id(value))
+        if kept is None or kept[0] is not value:
+            found = frozenset(self._mentioned(value, written=True))
+            # Only what a file holds stays as it is.
+            kept = value, found
+            if isinstance(value, (Text, YamlMapping, YamlSequence)):
+                self._written[id(value)] = kept
+        return self._closure(set(kept[1]), names or {})
 
     def condition_names(self, expression: Any, names: Mapping[str, Any] | None = None) -> set[str]:
         """The same for a condition."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
-from typing import Any
-
-from packaging.version import InvalidVersion, Version
+from typing import TYPE_CHECKING, Any
 
 from sparkops.errors import InputError
+
+if TYPE_CHECKING:
+    from packaging.version import Version
 
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "=": operator.eq, "eq": operator.eq, "!=": operator.ne, "<>": operator.ne, "ne": operator.ne,
@@ -72,6 +73,8 @@ def _semantic(text: str) -> tuple[Any, ...]:
 
 
 def _pep440(text: str) -> Version:
+    from packaging.version import InvalidVersion, Version
+
     try:
         return Version(text)
     except InvalidVersion as error:

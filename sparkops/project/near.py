@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 
 def near(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most like `name`, or None when none is close."""
+    # Nothing is near in most runs.
+    from difflib import get_close_matches
+
     candidates = {candidate.lower(): candidate for candidate in known}
     found = get_close_matches(name.lower(), candidates, n=1)
     return candidates[found[0]] if found else None

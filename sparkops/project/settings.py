@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-
-import msgspec
 
 from sparkops.errors import InputError
 from sparkops.project import yaml
@@ -21,14 +19,15 @@ EXAMPLE = "`sparkops` never contacts these hosts"
 SHIPPED_KINDS = ("playbooks", "templates")
 
 
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+@dataclass(frozen=True)
+class Settings:
     """What sparkops.yml may hold; paths are relative to its folder.
 
     inventory: sources that are used when neither -i nor SPARKOPS_INVENTORY names any. known_hosts: the file of host
     keys (OpenSSH's own when null). forks: how many hosts at a time.
     """
 
-    inventory: list[str] = []
+    inventory: list[str] = field(default_factory=list)
     known_hosts: str | None = None
     forks: int | None = None
 
@@ -115,7 +114,9 @@ def _settings(path: Path) -> Settings:
         return Settings()
     if not isinstance(document, dict):
         raise InputError("settings are a mapping", where=position(document) or str(path))
-    known = Settings.__struct_fields__
+    import msgspec
+
+    known = [field.name for field in fields(Settings)]
     for key in document:
         if key not in known:
             hint = did_you_mean(str(key), known, f"there are: {', '.join(known)}")

@@ -9,7 +9,7 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from sparkops.errors import InputError
+from sparkops.errors import InputError, Position
 from sparkops.node import patching
 from sparkops.node.hub import REPOSITORY
 from sparkops.project import yaml
@@ -78,27 +78,31 @@ def _check_draft(draft: Draft, document: Any) -> None:
         )
 
 
-def check_engine(engine: Engine, document: Any, folder: Path) -> None:
-    """Its locks exist."""
+def check_engine(engine: Engine, document: Any, folder: Path, locked: bool) -> None:
+    """Its locks exist if it is to be `locked`, and its files lie inside site-packages."""
     for machine, lock in engine.locks.items():
-        if not (folder / lock).is_file():
+        if locked and not (folder / lock).is_file():
             raise InputError(
                 f"there is no lock {folder / lock}",
                 where=yaml.position(document.get("locks"), machine),
                 hint=f"make it: sparkops engine lock {engine.id} --architecture {machine}",
             )
 
+    for file in engine.files:
+        _inside(file, yaml.position(document.get("files"), file))
+
 
 def check_patch(patch: PatchFile, document: Any) -> None:
     """The file lies inside site-packages, and the diff is one."""
-    path = PurePosixPath(patch.file)
-    if path.is_absolute() or ".." in path.parts:
-        raise InputError(
-            f"{patch.file} is not a path inside site-packages",
-            where=yaml.position(document, "file"),
-            hint="for example vllm/model_executor/models/qwen3_5.py",
-        )
+    _inside(patch.file, yaml.position(document, "file"))
     try:
         patching.parse(patch.diff)
     except patching.BadDiff as error:
         raise InputError(f"not a unified diff of one file: {error}", where=yaml.position(document, "diff")) from None
+
+
+def _inside(file: str, where: Position | None) -> None:
+    path = PurePosixPath(file)
+    if not path.parts or path.is_absolute() or ".." in path.parts:
+        hint = "for example vllm/model_executor/models/qwen3_5.py"
+        raise InputError(f"{file} is not a path inside site-packages", where=where, hint=hint)

@@ -12,7 +12,7 @@ from sparkops.project.comments import field_comments
 from sparkops.project.settings import Settings
 from sparkops.recipes.schema import Engine, PatchFile, Recipe
 
-KINDS: dict[str, type[msgspec.Struct]] = {
+KINDS: dict[str, type[Any]] = {
     "recipe": Recipe, "engine": Engine, "patch": PatchFile, "settings": Settings,
 }  # fmt: skip
 # Of the definitions of what stands in a recipe that extends another.
@@ -24,6 +24,9 @@ def struct_schema(kind: str) -> dict[str, Any]:
     schema: dict[str, Any] = msgspec.json.schema(KINDS[kind])
     source = inspect.getsource(importlib.import_module(KINDS[kind].__module__))
     for name, definition in schema["$defs"].items():
+        if kind == "settings":
+            # No Struct, for which it would stand there: a run reads settings without msgspec.
+            definition["additionalProperties"] = False
         for field, comment in field_comments(source, name).items():
             definition["properties"][field] = {"description": comment, **definition["properties"][field]}
     return with_extends(schema) if kind == "recipe" else schema

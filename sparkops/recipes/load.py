@@ -69,11 +69,11 @@ class Catalogue:
         check_recipe(recipe, document)
         return Loaded(recipe, document, path, extends)
 
-    def engine(self, name: str) -> Engine:
-        """An engine by `NAME-VERSION`; its locks are absolute paths of files that exist."""
+    def engine(self, name: str, locked: bool = True) -> Engine:
+        """An engine by `NAME-VERSION`; its locks are absolute paths, of files that exist if it is to be `locked`."""
         engine, document, path = self._load("engines", name, Engine)
         _check_name(engine.id, document, path)
-        check_engine(engine, document, path.parent)
+        check_engine(engine, document, path.parent, locked)
         locks = {machine: str(path.parent / lock) for machine, lock in engine.locks.items()}
         return msgspec.structs.replace(engine, locks=locks)
 

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from yaml import safe_dump
+
 from sparkops.errors import InputError
 from sparkops.project import yaml
 from sparkops.recipes.load import Catalogue
@@ -56,11 +58,12 @@ def lock_engine(
     machines: architectures; none: those of the engine, or both. Raises InputError: no such version, no uv, or
     an engine file in `folder` that names other locks.
     """
-    engine = catalogue.engine(name) if name in catalogue.names("engines") else _new(name)
+    engine = catalogue.engine(name, locked=False) if name in catalogue.names("engines") else _new(name)
     own = folder / f"{name}.yml"
     _same_python(own, engine, how.python)
     python = how.python or engine.python or PYTHON
-    before = {machine: Path(lock).read_text("utf-8") for machine, lock in engine.locks.items()}
+    old = {machine: Path(lock) for machine, lock in engine.locks.items()}
+    before = {machine: lock.read_text("utf-8") for machine, lock in old.items() if lock.is_file()}
     chosen = list(machines) or list(engine.locks) or list(MACHINES)
     if python != engine.python:
         chosen += [machine for machine in engine.locks if machine not in chosen]
@@ -72,8 +75,8 @@ def lock_engine(
     for file in dict.fromkeys(files.values()):
         its = [machine for machine in texts if files[machine] == file]
         _write(folder / file, texts[its[0]])
-        old = next((before[machine] for machine in its if machine in before), None)
-        differ = None if old is None else differences(pins(old), pins(texts[its[0]]))
+        was = next((before[machine] for machine in its if machine in before), None)
+        differ = None if was is None else differences(pins(was), pins(texts[its[0]]))
         done.append(Written(str(folder / file), its, len(pins(texts[its[0]])), differ))
     if not own.exists():
         _write(own, _engine_yaml(engine, python, files))
@@ -84,7 +87,9 @@ def resolve(engine: Engine, machine: str, python: str, how: Resolution) -> str:
     """The lock's text. Raises InputError with what uv says."""
     with tempfile.TemporaryDirectory(prefix="sparkops-lock-") as scratch:
         lock = Path(scratch) / "lock"
-        argv = [*_uv(), *compile_words(machine, python, how), "--output-file", str(lock)]
+        overrides = Path(scratch) / "overrides"
+        overrides.write_text("".join(f"{line}\n" for line in engine.overrides), "utf-8")
+        argv = [*_uv(), *compile_words(machine, python, how), "--output-file", str(lock), "--overrides", str(overrides)]
         requirement = f"{engine.name}=={engine.version}\n"
         ran = subprocess.run(argv, input=requirement, capture_output=True, text=True, check=False)
         if ran.returncode:
@@ -169,7 +174,9 @@ def _engine_yaml(engine: Engine, python: str, files: Mapping[str, str]) -> str:
     cuda = f'"{engine.expect_cuda}"' if engine.expect_cuda else "null   # not looked at; torch/version.py has it"
     locks = "".join(f"  {machine}: {file}\n" for machine, file in files.items())
     head = f'name: {engine.name}\nversion: {_quoted(engine.version)}\npython: "{python}"\nexpect_cuda: {cuda}\n'
-    return f"{head}locks:\n{locks}probe: [{', '.join(engine.probe)}]\n"
+    said = {"probe": engine.probe, "overrides": engine.overrides, "files": engine.files}
+    more = safe_dump({name: value for name, value in said.items() if value}, default_flow_style=None, sort_keys=False)
+    return f"{head}locks:\n{locks}{more}"
 
 
 def _quoted(version: str) -> str:

@@ -147,6 +147,8 @@ class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     disk_gb: float | None = None  # what an environment takes, 10^9 bytes; null: not known, so not checked
     locks: dict[str, str]  # requirements with hashes; relative to the file, absolute once loaded
     probe: list[str]  # must end with status 0, relative to the environment
+    overrides: list[str] = []  # requirements that win over what packages ask for when a lock is resolved
+    files: dict[str, str] = {}  # written beside the packages: path in site-packages (no package may own it) -> text
 
     @property
     def id(self) -> str:

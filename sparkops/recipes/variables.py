@@ -36,6 +36,7 @@ def engine_variables(catalogue: Catalogue, name: str, patches: Iterable[str]) ->
         "expect_cuda": engine.expect_cuda,
         "disk_gb": engine.disk_gb,
         "probe": engine.probe,
+        "files": engine.files,
         "patches": named,
         "by_architecture": {
             machine: {"id": engine_id(engine, Path(lock).read_bytes(), files), "lock": lock}

@@ -21,7 +21,49 @@ FACTS = "ansible_facts"
 # Seconds between two pings, and after how many without one a node takes the controller for gone.
 PING = 10.0
 SILENCE = 60.0
+# Seconds after which a stop is seen while a host is being connected to, and how long that may then still take.
+STOPS_WITHIN = 0.5
+GRACE = 2.0
 OpenSession = Callable[[Address], Session]
+
+
+class Attempt:
+    """A connect under way, in a thread that nobody has to wait for."""
+
+    def __init__(self, connect: OpenSession, address: Address) -> None:
+        self.over = threading.Event()
+        self._connect = connect
+        self._address = address
+        self._lock = threading.Lock()
+        self._unwanted = False
+        self._session: Session | None = None
+        self._error: BaseException | None = None
+        threading.Thread(target=self._run, name=f"connect {address.name}", daemon=True).start()
+
+    def result(self) -> Session:
+        """The session, once it is over. Raises what connecting raised."""
+        if self._error is not None:
+            raise self._error
+        assert self._session is not None
+        return self._session
+
+    def give_up(self) -> None:
+        """A session that comes after all is closed."""
+        with self._lock:
+            self._unwanted = True
+            if self._session is not None:
+                self._session.close()
+
+    def _run(self) -> None:
+        try:
+            session = self._connect(self._address)
+            with self._lock:
+                self._session = session
+                if self._unwanted:
+                    session.close()
+        except BaseException as error:
+            self._error = error
+        self.over.set()
 
 
 @dataclass
@@ -67,7 +109,7 @@ class HostState:
         """The session, opened with the first call. Raises HostUnreachable, also when the run is being stopped."""
         self._go_on()
         if self.session is None:
-            session = connect(address)
+            session = self._connected(connect, address)
             lease = None if options.check or not options.lease else dict(options.about)
             session.send(opening(address, options, lease))
             self._keep(session)
@@ -80,10 +122,20 @@ class HostState:
         """
         self._go_on()
         if address.name not in self.delegates:
-            session = connect(address)
+            session = self._connected(connect, address)
             session.send(opening(address, options, None))
             self._keep(session, address.name)
         return self.delegates[address.name]
+
+    def _connected(self, connect: OpenSession, address: Address) -> Session:
+        """What `connect` gives or raises; but a stop does not wait for a host that does not answer."""
+        attempt = Attempt(connect, address)
+        while not attempt.over.wait(STOPS_WITHIN):
+            # One that answers is hung up on in order.
+            if self.stop.is_set() and not attempt.over.wait(GRACE):
+                attempt.give_up()
+                self._go_on()
+        return attempt.result()
 
     def _go_on(self) -> None:
         if self.stop.is_set():

@@ -82,6 +82,8 @@ class Run:
         chosen = set(target.names())
         named = [replace(play, name=self._name(play)) for play in plays]
         self._plays = [(play, self._hosts(play, chosen)) for play in named]
+        # The play after which a host has nothing left to do.
+        self._last = {name: play for play, hosts in self._plays for name in hosts}
         self._stop = threading.Event()
         self._prompt = Prompt(self._stop)
         names = dict.fromkeys(name for _, hosts in self._plays for name in hosts)
@@ -276,8 +278,9 @@ class Run:
             # A bug of ours on one host must not take the other hosts' runs with it.
             self.tally.codes.add(1)
             end = HostEnd(name, play.name, "failed", 0.0, f"a bug in sparkops: {type(error).__name__}: {error}", "-vvv")
-        if end.state != "ok":
-            state.lost = True
+        state.lost = state.lost or end.state != "ok"
+        if state.lost or self._last[name] is play:
+            # Not at the end of the run: an open connection wakes up ten times a second, and holds the node's lease.
             state.close()
         context.emit(HostEnd(name, play.name, end.state, time.monotonic() - started, end.msg, end.hint))
         batch.leave(name, end.state != "ok")

@@ -10,7 +10,8 @@ from sparkops.playbook.files import Files
 from sparkops.runner.results import Answer, of_action
 from sparkops.transport.session import Session
 
-PIECE = 256 * 1024
+# Bytes of a file in one frame: with its head just eight packets of SSH's.
+PIECE = 8 * 32704 - 128
 Greet = Callable[[dict[str, Any]], None]
 
 
@@ -106,7 +107,10 @@ class Window:
             if message["ev"] in ("progress", "lines"):
                 self._progress(compiled, message)
             elif message["ev"] == "need":
-                self._send_file(message["digest"], message["size"])
+                if "files" in message:
+                    self._send_files(message["files"])
+                else:
+                    self._send_file(message["digest"], message["size"])
             self._stopped = message["ev"] == "done"
         return None
 
@@ -117,17 +121,32 @@ class Window:
         return message
 
     def _send_file(self, digest: str, size: int) -> None:
-        """`size` bytes in pieces, or an empty piece when they end before: the node reads exactly that."""
-        left = size
-        try:
-            with self._files.by_digest(digest).open("rb") as file:
-                while left and (piece := file.read(min(PIECE, left))):
-                    self._session.send({"op": "piece"}, piece)
-                    self._session.flush()
-                    left -= len(piece)
-        except OSError:
-            # It was there when the run began; the node fails the task as for a file that became shorter.
-            pass
-        if left:
-            self._session.send({"op": "piece"})
-            self._session.flush()
+        self._send_files([(digest, size)])
+
+    def _send_files(self, wanted: list[tuple[str, int]]) -> None:
+        """The files' bytes, one behind the other, in pieces; an empty piece when one ends before its size."""
+        whole, buffer = True, b""
+        for digest, size in wanted:
+            left = size
+            try:
+                with self._files.by_digest(digest).open("rb") as file:
+                    while left and (piece := file.read(min(PIECE - len(buffer), left))):
+                        left -= len(piece)
+                        buffer = buffer + piece if buffer else piece
+                        if len(buffer) == PIECE:
+                            self._send_piece(buffer)
+                            buffer = b""
+            except OSError:
+                # It was there when the run began; the node fails the task as for a file that became shorter.
+                pass
+            if left:
+                whole = False
+                break
+        if buffer:
+            self._send_piece(buffer)
+        if not whole:
+            self._send_piece(b"")
+
+    def _send_piece(self, piece: bytes) -> None:
+        self._session.send({"op": "piece"}, piece)
+        self._session.flush()

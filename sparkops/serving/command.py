@@ -65,6 +65,19 @@ def environment_value(value: str) -> str:
     return '"' + "".join(f"\\{one}" if one in '\\"$`' else one for one in value) + '"'
 
 
+def unit_word(value: str) -> str:
+    """A path as one word of a systemd unit's line (systemd.service(5)): quoted where it must be, % doubled."""
+    text = unit_path(value)
+    if not set(text) & set(" \t'\"\\"):
+        return text
+    return '"' + "".join(f"\\{one}" if one in '\\"' else one for one in text) + '"'
+
+
+def unit_path(value: str) -> str:
+    """A path that is all of a unit's line, which may hold spaces as they are: % doubled."""
+    return value.replace("%", "%%")
+
+
 def _quoted(word: str) -> str:
     """A word for the shell; a leading `~/` stays the home folder of whoever runs it."""
     return f"~/{shlex.quote(word[2:])}" if word.startswith("~/") else shlex.quote(word)

@@ -47,13 +47,36 @@ def root_cause(lines: list[str], failures: Failures) -> Error | None:
     return next(iter(exceptions[-1:] or [error for _, error in errors][-1:]), None)
 
 
+def without_ignored(lines: list[str]) -> list[str]:
+    """The lines without the exceptions that Python has ignored (in a destructor): vLLM's workers end with one."""
+    kept, within = [], False
+    for line in lines:
+        if "Exception ignored in: " in line:
+            within = True
+            continue
+        # A traceback ends with the exception's line; a line with a level, or systemd's, is never part of one.
+        inside, within = within, within and not exceptional(spoken(line))
+        found = PREFIX.match(line)
+        if inside and not SYSTEMD.search(line) and not (found and found["level"]):
+            continue
+        within = False
+        kept.append(line)
+    return kept
+
+
+def spoken(line: str) -> str:
+    """A line without what vLLM puts before it."""
+    found = PREFIX.match(line)
+    return line[found.end() :] if found else line
+
+
 def as_error(line: str, never: list[re.Pattern[str]]) -> Error | None:
     """The line, if it is an error of its own."""
     if any(pattern.search(line) for pattern in never):
         return None
     found = PREFIX.match(line)
     level = found["level"] if found else None
-    said = line[found.end() :] if found else line
+    said = spoken(line)
     bad = level in ("ERROR", "CRITICAL", "FATAL") and bool(said.strip()) and not said.startswith((" ", "\t"))
     if bad or (level is None and exceptional(said)):
         return Error(line, said.strip())

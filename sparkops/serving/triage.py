@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from sparkops.serving.evidence import Evidence
 from sparkops.serving.failures import Failure, Failures, Severity
-from sparkops.serving.rootcause import root_cause
+from sparkops.serving.rootcause import root_cause, without_ignored
 from sparkops.serving.signs import READY, Sign, signs
 from sparkops.serving.values import Known, values
 
@@ -59,12 +59,12 @@ def triage(evidence: Evidence, failures: Failures) -> list[Finding]:
 
 
 def clean(lines: list[str], evidence: Evidence, failures: Failures) -> list[str]:
-    """The lines without those that mean no harm, by the table and by the recipe."""
+    """The lines without those that mean no harm, by the table, by the recipe, and by Python's own word."""
     benign = [re.compile(pattern) for pattern in failures.benign]
     pieces = [str(piece) for piece in evidence.expected.get("benign") or []]
     return [
         line
-        for line in lines
+        for line in without_ignored(lines)
         if not any(pattern.search(line) for pattern in benign) and not any(piece in line for piece in pieces)
     ]
 

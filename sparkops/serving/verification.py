@@ -55,7 +55,7 @@ def checks(answers: Mapping[str, Answer]) -> list[Check]:
 def _release(found: Mapping[str, Any]) -> Check:
     name = (found["recipe"] or {}).get("name", "no recipe")
     told = f"{found['release']}, {name}"
-    return Check("release", "pass", told) if found["confirmed"] else Check("release", "fail", f"{told}: on trial")
+    return Check("release", "pass", told) if found["confirmed"] else Check("release", "fail", f"{told}: not confirmed")
 
 
 def _edited(what: str, drift: list[str] | None, ours: Any) -> Check:
@@ -66,7 +66,11 @@ def _edited(what: str, drift: list[str] | None, ours: Any) -> Check:
 
 
 def _engine(found: Mapping[str, Any]) -> Check:
-    contents = found["contents"]
+    contents, adopted = found["contents"], found.get("adopted")
+    if adopted:
+        gone = "engine gone" in (found["drift"] or [])
+        told = "is gone" if gone else "is adopted; deploy --check compares it with the lock"
+        return Check("engine", "fail" if gone else "pass", f"{adopted} {told}")
     if contents is None:
         return Check("engine", "fail", f"{found['engine'] or 'it'} is gone")
     if contents["problems"]:
@@ -76,14 +80,14 @@ def _engine(found: Mapping[str, Any]) -> Check:
 
 def _patches(patches: Mapping[str, str] | None) -> Check:
     if patches is None:
-        return Check("patches", "unknown", "there is no engine to look at")
+        return Check("patches", "unknown", "there is no engine of sparkops' to look at")
     wrong = [f"{name} {state}" for name, state in patches.items() if state != "applied"]
     return Check("patches", "fail" if wrong else "pass", ", ".join(wrong or patches) or "none")
 
 
 def _checkpoint(answer: Answer, found: Mapping[str, Any]) -> Check:
     wanted, has = (found["recipe"] or {}).get("model_revision"), found["checkpoint"]["revision"]
-    if answer.state == "ok" and wanted and has and wanted != has:
+    if answer.state == "ok" and wanted and has and not has.startswith(wanted):
         return Check("checkpoint", "fail", f"revision {has}, the recipe names {wanted}")
     return Check("checkpoint", STATES.get(answer.state, "unknown"), answer.msg)
 
@@ -99,4 +103,6 @@ def _serving(answer: Answer, recipe: Mapping[str, Any] | None) -> Check:
 
 
 def _log(answer: Answer) -> Check:
+    if answer.state == "ok" and answer.result.get("missing"):
+        return Check("log", "unknown", answer.msg)
     return Check("log", STATES.get(answer.state, "unknown"), answer.msg or "the expected lines are there")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -49,7 +50,7 @@ def from_variables(name: str, variables: Mapping[str, Any]) -> Address:
         port=port,
         user=_text(variables.get("ansible_user")),
         key_file=_text(variables.get("ansible_ssh_private_key_file", variables.get("ansible_private_key_file"))),
-        known_hosts=tuple(shlex.split(options.get("userknownhostsfile", ""))),
+        known_hosts=_words(options.get("userknownhostsfile", "")),
         jump=options.get("proxyjump"),
         connection=connection,
         python=_python(str(variables.get("ansible_python_interpreter", "python3"))),
@@ -67,13 +68,19 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
+# Most hosts of a run have the same.
+@functools.lru_cache(maxsize=64)
+def _words(arguments: str) -> tuple[str, ...]:
+    return tuple(shlex.split(arguments))
+
+
 KNOWN = ("userknownhostsfile", "proxyjump")
 
 
 def _options(name: str, arguments: str) -> dict[str, str]:
     """The ssh options that have a meaning here: -o UserKnownHostsFile, -o ProxyJump, -J. Others are an error, since
     what they ask for would silently not happen."""
-    words = iter(shlex.split(arguments))
+    words = iter(_words(arguments))
     found: dict[str, str] = {}
     for word in words:
         flag, given = word[:2], word[2:] or next(words, "")

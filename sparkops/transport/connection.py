@@ -1,30 +1,17 @@
-"""The fabric connection that an address means: ssh_config, jump hosts, keys and host keys. Nothing is opened here."""
+"""The fabric connection that an address means, for hosts behind others: ssh_config, jump hosts, keys and host keys.
+
+Nothing is opened here.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import paramiko
 from fabric import Config, Connection
 
-from sparkops.errors import HostKeyError, InputError
+from sparkops.errors import InputError
 from sparkops.transport.address import Address
-from sparkops.transport.fingerprint import fingerprint
-
-
-class RejectUnknown(paramiko.MissingHostKeyPolicy):
-    """Refuse a host whose key nobody has recorded."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:  # noqa: ARG002
-        """paramiko's protocol."""
-        raise HostKeyError(
-            f"the host key of {hostname} is not recorded ({key.get_name()} {fingerprint(key)})",
-            where=self._name,
-            hint=f"compare the fingerprint with the node's own, then: sparkops trust {self._name}",
-        )
+from sparkops.transport.policy import RejectUnknown
 
 
 def connection(address: Address) -> Connection:

@@ -1,4 +1,4 @@
-"""A channel over SSH: fabric makes the connection (ssh_config, jump hosts, keys), the bytes are ours.
+"""A channel over SSH: paramiko makes the connection, fabric where jump hosts are to be passed; the bytes are ours.
 
 Host keys are always checked; a host without a recorded key is an error with its cure, as is one whose key changed.
 """
@@ -6,19 +6,21 @@ Host keys are always checked; a host without a recorded key is an error with its
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import shlex
 import socket
+from collections.abc import Callable
 
 import paramiko
 import tenacity
-from fabric import Connection
+from paramiko.common import cMSG_CHANNEL_REQUEST
 from paramiko.ssh_exception import NoValidConnectionsError
 
 from sparkops.errors import ConnectionLost, HostKeyError, HostUnreachable
 from sparkops.node import bundle
 from sparkops.transport.address import Address
-from sparkops.transport.connection import close, connection
+from sparkops.transport.direct import log_in, resolve
 from sparkops.transport.fingerprint import fingerprint
 
 ATTEMPTS = 3
@@ -26,24 +28,27 @@ STDERR_KEPT = 2000
 # Milliseconds in which a node's kernel must acknowledge what is sent (pings come each 10 s): then it is gone. The
 # system's own limit is a quarter of an hour, in which a rolling deploy would stand still.
 GONE_MS = 60_000
+# Bytes that go into one packet of OpenSSH's (32 KiB with what paramiko adds).
+PACKET = 32768 - 64
 
 
 class SshChannel:
     """The executor's stdin, stdout and stderr on one connection."""
 
-    def __init__(self, found: Connection, python: str) -> None:
-        self._connection = found
-        transport = found.transport
-        _set_options(found)
+    def __init__(self, transport: paramiko.Transport, python: str, close: Callable[[], None]) -> None:
+        self._hang_up = close
+        set_options(transport)
         transport.set_keepalive(30)
         self._socket = transport.sock
         self._channel = transport.open_session()
-        self._channel.exec_command(shlex.join(bundle.argv(python)))
+        request(transport, self._channel, shlex.join(bundle.argv(python)))
 
     def write(self, data: bytes) -> None:
         """See Channel."""
         try:
-            self._channel.sendall(data)
+            # A packet at a time: sendall copies what is left of its buffer for each (FACTS §6).
+            for start in range(0, len(data), PACKET):
+                self._channel.sendall(data[start : start + PACKET])
         except OSError as error:
             raise ConnectionLost(f"the connection broke: {error}{self.last_words()}") from None
 
@@ -60,9 +65,7 @@ class SshChannel:
         said = b""
         while self._channel.recv_stderr_ready() and len(said) < STDERR_KEPT:
             said += self._channel.recv_stderr(STDERR_KEPT)
-        # The program's, else the network's.
-        broken = self._connection.transport.get_exception() if not said else None
-        return said.decode("utf-8", "replace").strip() or (_reason(broken) if broken else "")
+        return said.decode("utf-8", "replace").strip()
 
     def close(self) -> None:
         """See Channel."""
@@ -70,13 +73,40 @@ class SshChannel:
         if isinstance(self._socket, socket.socket):
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
-        close(self._connection)
+        self._hang_up()
 
 
-def connect(address: Address) -> SshChannel:
-    """Log in and start the executor. Raises HostUnreachable or HostKeyError."""
+def set_options(transport: paramiko.Transport) -> None:
+    """Small frames at once, and an end for a connection whose other side has vanished."""
+    # Behind a jump host it is a channel, which has no such options.
+    if isinstance(sock := transport.sock, socket.socket):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # macOS has no such option.
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE_MS)
+
+
+def request(transport: paramiko.Transport, channel: paramiko.Channel, command: str) -> None:
+    """Start a command without waiting for the answer: the frames may follow at once, which saves a round trip. When it
+    is refused the channel is closed. (paramiko has no public way not to wait.)
+    """
+    message = paramiko.Message()
+    message.add_byte(cMSG_CHANNEL_REQUEST)
+    message.add_int(channel.remote_chanid)
+    message.add_string("exec")
+    message.add_boolean(True)
+    message.add_string(command)
+    transport._send_user_message(message)  # type: ignore[attr-defined]
+
+
+def connect(address: Address, plain: socket.socket | None = None) -> SshChannel:
+    """Log in and start the executor; `plain` is a connection to address.host and port that the first try may use.
+
+    Raises HostUnreachable or HostKeyError.
+    """
     # Whatever it logs it raises too; on a terminal the line would land in the picture.
     logging.getLogger("paramiko").setLevel(logging.CRITICAL)
+    waiting = [plain] if plain is not None else []
     retry = tenacity.Retrying(
         retry=tenacity.retry_if_exception_type((TimeoutError, ConnectionError, NoValidConnectionsError)),
         stop=tenacity.stop_after_attempt(ATTEMPTS),
@@ -84,7 +114,7 @@ def connect(address: Address) -> SshChannel:
         reraise=True,
     )
     try:
-        return retry(_connect, address)
+        return retry(lambda: _connect(address, waiting.pop() if waiting else None))
     except paramiko.BadHostKeyException as error:
         raise HostKeyError(
             f"the host key of {error.hostname} has CHANGED: recorded {fingerprint(error.expected_key)},"
@@ -104,19 +134,6 @@ def connect(address: Address) -> SshChannel:
         raise HostUnreachable(f"no SSH connection to {place}: {_reason(error)}", where=address.name) from None
 
 
-def _set_options(found: Connection) -> None:
-    """Small frames at once, and an end for a connection whose other side has vanished, on each socket of the way."""
-    hop: object = found
-    while isinstance(hop, Connection):
-        # Behind a jump host it is a channel, which has no such options.
-        if isinstance(sock := hop.transport.sock, socket.socket):
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            # macOS has no such option.
-            if hasattr(socket, "TCP_USER_TIMEOUT"):
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE_MS)
-        hop = hop.gateway
-
-
 def _reason(error: Exception) -> str:
     if isinstance(error, NoValidConnectionsError):
         return "; ".join(dict.fromkeys(getattr(one, "strerror", "") or str(one) for one in error.errors.values()))
@@ -125,11 +142,38 @@ def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _connect(address: Address) -> SshChannel:
+def _connect(address: Address, plain: socket.socket | None) -> SshChannel:
+    login = resolve(address)
+    if plain is not None and (login is None or (login.host, login.port) != (address.host, address.port or 22)):
+        plain.close()
+        plain = None
+    if login is None:
+        return _through_others(address)
+    client = log_in(address, login, plain)
+    return _started(address, client.get_transport(), client.close)
+
+
+def _through_others(address: Address) -> SshChannel:
+    from sparkops.transport.connection import close, connection
+
     found = connection(address)
+    hang_up = functools.partial(close, found)
     try:
         found.open()
-        return SshChannel(found, address.python)
     except BaseException:
-        close(found)
+        hang_up()
+        raise
+    hop = found.gateway
+    while hop is not None:
+        set_options(hop.transport)
+        hop = hop.gateway
+    return _started(address, found.transport, hang_up)
+
+
+def _started(address: Address, transport: paramiko.Transport | None, hang_up: Callable[[], None]) -> SshChannel:
+    assert transport is not None
+    try:
+        return SshChannel(transport, address.python, hang_up)
+    except BaseException:
+        hang_up()
         raise

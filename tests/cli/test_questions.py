@@ -98,7 +98,7 @@ def test_a_verb_s_help_imports_no_ssh(verb: str) -> None:
         ({"patches": {}}, "patches", "none"),
         ({"driver": "590"}, "notes", "driver 580 -> 590"),
         ({"kernel": "6.18", "reboot_pending": True}, "notes", "kernel 6.17 -> 6.18; reboot pending"),
-        ({"confirmed": False, "back_from": 4}, "notes", "on trial; went back from release 4"),
+        ({"confirmed": False, "back_from": 4}, "notes", "not confirmed; went back from release 4"),
         ({"kernel_then": None, "driver_then": None, "driver": "590"}, "notes", ""),
     ],
 )

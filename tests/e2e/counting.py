@@ -20,7 +20,7 @@ CHANNELS: list[str] = []
 class Counted(Session):
     """A session whose channel counts each read that comes after something was written: a wait for the node."""
 
-    def __init__(self, channel: Any, preamble: bytes, host: str) -> None:
+    def __init__(self, channel: Any, preamble: Any, host: str) -> None:
         self.host, self.turns = host, Turns(channel)
         super().__init__(self.turns, preamble, host)
         SESSIONS.append(self)

@@ -127,9 +127,9 @@ class Nodes:
         return done.rc == 0 and int(done.out) > 0
 
 
-def command(argv: list[str], stdin: str = "", check: bool = False) -> Done:
+def command(argv: list[str], stdin: str = "", check: bool = False, seconds: float = SECONDS) -> Done:
     """Run a command to its end."""
-    done = subprocess.run(argv, cwd=ROOT, input=stdin, capture_output=True, text=True, timeout=SECONDS)
+    done = subprocess.run(argv, cwd=ROOT, input=stdin, capture_output=True, text=True, timeout=seconds)
     assert not check or done.returncode == 0, done.stdout + done.stderr
     return Done(done.returncode, done.stdout, done.stderr)
 

@@ -1,4 +1,4 @@
-"""kill -9 of the controller at 20 random moments of a deploy: every node ends whole, serving, on the old release or the
+"""kill -9 of the controllers at 20 random moments of deploys: every node ends whole, serving, on the old release or the
 new one, and the next deploy goes through.
 """
 
@@ -19,6 +19,7 @@ from tests.e2e.nodes import MODEL, Nodes, eventually, lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 NAMES = [f"spark-{number}" for number in range(1, 5)]
+PAIRS = [NAMES[:2], NAMES[2:]]
 FOLDER = "opt/sparkops/releases/vllm"
 KILLS = 20
 # Seconds: a trial beyond the recipe's ready_within, and what a node may take when that is over.
@@ -77,55 +78,65 @@ def whole(nodes: Nodes, name: str) -> str:
     return run
 
 
-def all_whole(nodes: Nodes) -> list[str]:
+def all_whole(nodes: Nodes, names: list[str] = NAMES) -> list[str]:
     """Wait for the end of all trials; the value of RUN that each node serves with."""
-    eventually(lambda: all(settled(nodes, name) for name in NAMES), trial(nodes) + GRACE)
+    eventually(lambda: all(settled(nodes, name) for name in names), trial(nodes) + GRACE)
     with ThreadPoolExecutor(4) as pool:
-        return list(pool.map(lambda name: whole(nodes, name), NAMES))
+        return list(pool.map(lambda name: whole(nodes, name), names))
 
 
-def deploy(run: int, serial: str = "4") -> tuple[str, ...]:
+def deploy(run: int, serial: str = "100%", names: list[str] = NAMES) -> tuple[str, ...]:
     """The words of a deploy that makes a new release for each `run`."""
-    words = ("deploy", "short", "--all-nodes", "-e", f"trial_margin={MARGIN}", "--serial", serial)
+    words = ("deploy", "short", ",".join(names), "-e", f"trial_margin={MARGIN}", "--serial", serial)
     return (*words, "-e", json.dumps({"env": {"RUN": str(run)}}))
 
 
 def test_twenty_kills(fleet: Nodes, tmp_path: Path) -> None:
     seed = int(os.environ.get("SPARKOPS_TEST_SEED", random.randrange(10**6)))
-    chance = random.Random(seed)
     print(f"SPARKOPS_TEST_SEED={seed}")
+
+    def kills(names: list[str]) -> None:
+        killed(fleet, names, KILLS // len(PAIRS), random.Random(f"{seed} {names[0]}"), tmp_path / names[0])
+
+    # Both at once: most of it is waiting for trials to end.
+    with ThreadPoolExecutor(len(PAIRS)) as pool:
+        list(pool.map(kills, PAIRS))
+    last = KILLS // len(PAIRS) + 1
+    fleet.sparkops(*deploy(last))
+    assert set(all_whole(fleet)) == {str(last)}
+    assert set(fleet.sparkops(*deploy(last)).count("changed").values()) == {0}
+
+
+def killed(fleet: Nodes, names: list[str], kills: int, chance: random.Random, log: Path) -> None:
+    """Kill so many deploys on two nodes, each at another moment."""
     longest = {}
-    for run, serial in enumerate(("4", "1,100%")):
+    for run, serial in enumerate(("100%", "1,100%")):
         begun = time.monotonic()
-        fleet.sparkops(*deploy(run, serial))
+        fleet.sparkops(*deploy(run, serial, names))
         longest[serial] = time.monotonic() - begun
-    old = ["1"] * len(NAMES)
-    for run in range(2, KILLS + 2):
+    old = ["1"] * len(names)
+    for run in range(2, kills + 2):
         serial = chance.choice(list(longest))
         # Python starts before the first node is reached.
         delay = chance.uniform(0, longest[serial] - 1)
-        started = Started(fleet, tmp_path / "log", *deploy(run, serial))
+        started = Started(fleet, log, *deploy(run, serial, names))
         started.begun()
         time.sleep(delay)
         assert started.kill() in (137, 0), started.said
         assert "Traceback" not in started.said
         # Either what becomes of the nodes, or that the next deploy goes through at once, in the trials of this one.
-        look = chance.random() < 0.5
-        print(f"run {run}, --serial {serial}: killed after {delay:.2f} s", end="")
-        if look:
-            found = all_whole(fleet)
+        said = f"{names}, run {run}, --serial {serial}: killed after {delay:.2f} s"
+        if chance.random() < 0.5:
+            found = all_whole(fleet, names)
             assert all(now in (before, str(run)) for now, before in zip(found, old, strict=True)), found
-            print(f", {found}")
+            print(f"{said}, {found}")
             old = found
         else:
-            again = fleet.sparkops(*deploy(run, serial))
+            again = fleet.sparkops(*deploy(run, serial, names))
             assert set(again.count("failed").values()) == {0}
-            assert all(settled(fleet, name) for name in NAMES)
-            old = [str(run)] * len(NAMES)
-            print(", deployed again at once")
-    fleet.sparkops(*deploy(run))
-    assert set(all_whole(fleet)) == {str(run)}
-    assert set(fleet.sparkops(*deploy(run)).count("changed").values()) == {0}
+            assert all(settled(fleet, name) for name in names)
+            old = [str(run)] * len(names)
+            print(f"{said}, deployed again at once")
 
 
 def test_ctrl_c_in_a_trial(fleet: Nodes, tmp_path: Path) -> None:
@@ -140,7 +151,7 @@ def test_ctrl_c_in_a_trial(fleet: Nodes, tmp_path: Path) -> None:
     assert trials
     assert all_whole(fleet) == before
     told = json.loads(fleet.plain("--json", "status").out)
-    assert {name: str(told[name]["back_from"]) for name in trials} == trials
+    assert {name: str(told[name]["services"][0]["back_from"]) for name in trials} == trials
     again = fleet.sparkops(*deploy(100))
     assert set(again.count("failed").values()) == {0}
     assert set(all_whole(fleet)) == {"100"}

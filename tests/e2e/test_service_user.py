@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,8 @@ from tests.e2e.nodes import MODEL, Nodes, eventually, lab
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 FOLDER = "/opt/sparkops/releases/vllm"
 UNIT = "sparkops-vllm.service"
+# Too small a pool for the context: the engine does not start.
+BAD = "name: bad\nextends: fp8\nkv_cache_memory_bytes: 4294967296\n"
 OTHER = "name: other\nextends: fp8\nserved_model_name: other\nexpect: {ready_within: 5}\n"
 KEY = "s3cret-key"
 LOGIN = ("spark-1", "-e", "models_dir=/srv/models", "-e", f"api_key={KEY}")
@@ -24,6 +28,7 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     """A node whose login user's home is closed to others, as on Ubuntu, and which serves as that user."""
     with lab(tmp_path_factory.mktemp("account") / "lab", 1) as nodes:
         (nodes.dir / "recipes").mkdir(exist_ok=True)
+        (nodes.dir / "recipes/bad.yml").write_text(BAD)
         (nodes.dir / "recipes/other.yml").write_text(OTHER)
         nodes.on("spark-1", "chmod", "0750", "/home/spark")
         nodes.sparkops("provision", "spark-1", "--recipe", "fp8")
@@ -63,6 +68,15 @@ def test_models_that_it_may_not_read(one: Nodes) -> None:
     assert "ermission denied" in message, message
 
 
+def test_a_deploy_that_would_take_over_and_fails_hands_back(one: Nodes) -> None:
+    before = one.on("spark-1", "cat", f"/etc/systemd/system/{UNIT}")
+    done = one.sparkops("deploy", "bad", *OWN, rc=1)
+    assert "serves again" in done.failure("spark-1")["msg"]
+    assert (owners(one), serves_as(one), model(one)) == ({"spark"}, "spark", MODEL)
+    assert one.on("spark-1", "cat", f"/etc/systemd/system/{UNIT}") == before
+    assert one.sparkops("deploy", "fp8", *LOGIN).count("changed") == {"spark-1": 0}
+
+
 def test_it_takes_over_and_hands_back(one: Nodes) -> None:
     assert owners(one) == {"spark"}
     check = one.sparkops("deploy", "fp8", *OWN, "--check")
@@ -83,6 +97,19 @@ def test_it_takes_over_and_hands_back(one: Nodes) -> None:
     assert (owners(one), serves_as(one)) == ({"spark"}, "spark")
 
 
+def test_a_unit_that_the_service_has_written_is_not_installed(one: Nodes) -> None:
+    one.sparkops("deploy", "fp8", *OWN)
+    one.sparkops("deploy", "other", *OWN)
+    before = one.on("spark-1", "cat", f"/etc/systemd/system/{UNIT}")
+    evil = f"for one in {FOLDER}/*/unit; do echo '[Service]\nUser=vllm\nExecStart=+/bin/id' > $one; done"
+    one.on("spark-1", "runuser", "-u", "vllm", "--", "sh", "-c", evil)
+    done = one.sparkops("rollback", *OWN)
+    assert f"warning: spark-1: {UNIT} stays as it is" in done.err
+    assert (serves_as(one), model(one)) == ("vllm", MODEL)
+    assert one.on("spark-1", "cat", f"/etc/systemd/system/{UNIT}") == before
+    one.sparkops("deploy", "fp8", *LOGIN)
+
+
 def test_its_trial_ends_without_the_controller(one: Nodes, tmp_path: Path) -> None:
     one.sparkops("deploy", "fp8", *OWN)
     goal = one.on("spark-1", "readlink", f"{FOLDER}/current")
@@ -98,6 +125,26 @@ def test_its_trial_ends_without_the_controller(one: Nodes, tmp_path: Path) -> No
     assert model(one) == MODEL
     one.sparkops("deploy", "fp8", *OWN)
     assert serves_as(one) == "vllm"
+
+
+def test_a_deploy_that_would_hand_back_and_fails_takes_over_again(one: Nodes) -> None:
+    one.sparkops("deploy", "bad", *LOGIN, rc=1)
+    assert (owners(one), serves_as(one), model(one)) == ({"vllm"}, "vllm", MODEL)
+
+
+def test_the_verbs_that_look_read_what_is_another_s(one: Nodes) -> None:
+    def drift(*words: str) -> Any:
+        return json.loads(one.plain("--json", "status", *words).out)["spark-1"]["services"][0]["drift"]
+
+    assert (drift(*OWN), drift(*LOGIN)) == ([], None)
+    for verb, said in (("verify", "pass"), ("diff", "no differences"), ("releases", "confirmed"), ("doctor", "")):
+        done = one.plain(verb, *OWN)
+        assert (done.rc, said in done.out) == (0, True), done
+    one.on("spark-1", "sh", "-c", f"cp -a {FOLDER}/current/env /root/; echo A=1 >> {FOLDER}/current/env")
+    assert drift(*OWN) == ["env"]
+    done = one.plain("verify", *OWN)
+    assert (done.rc, "edited: env" in done.out) == (1, True), done
+    one.on("spark-1", "cp", "-a", "/root/env", f"{FOLDER}/current/env")
 
 
 def test_remove_takes_its_files_too(one: Nodes) -> None:

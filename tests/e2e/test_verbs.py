@@ -23,6 +23,8 @@ CURRENT = "/opt/sparkops/releases/vllm/current"
 PATCHED = "/opt/sparkops/engines/*/lib/python3*/site-packages/vllm/model_executor/models/qwen3_5.py"
 # The guarded engine's file, which has its backup beside it.
 GUARDED = f"$(ls {PATCHED}.orig | sed s/.orig$//)"
+# Both are more than a node's memory has room for, as the preflight says.
+TOGETHER = ("-e", "preflight_ignore=services")
 SECOND = "Qwen/Qwen-AgentWorld-35B-A3B"
 
 
@@ -32,7 +34,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     with lab(tmp_path_factory.mktemp("verbs") / "lab", 2) as nodes:
         nodes.sparkops("provision", "--all-nodes", "--recipe", "bf16", "--recipe", "fp8")
         nodes.sparkops("deploy", "bf16", "--all-nodes")
-        nodes.sparkops("deploy", "fp8", TWO, "--service", "side", "-e", "port=8001")
+        nodes.sparkops("deploy", "fp8", TWO, "--service", "side", "-e", "port=8001", *TOGETHER)
         nodes.on(TWO, "sh", "-c", f"mkdir /root/good; cp -a {INSTALLED} {CURRENT}/env {GUARDED} /root/good/")
         yield nodes
 
@@ -102,7 +104,7 @@ def test_an_edited_unit_and_environment(nodes: Nodes) -> None:
     assert [one["item"] for one in told["differences"]] == ["unit RestartSec", "env HF_TOKEN"]
     assert "hf_secret" not in nodes.plain("diff").out
     # A deploy puts it right: the environment by a new release, the unit in place.
-    nodes.sparkops("deploy", "bf16", TWO)
+    nodes.sparkops("deploy", "bf16", TWO, *TOGETHER)
     assert copies(nodes, TWO)["vllm"]["drift"] == []
     states = [(one["release"], one["current"], one["state"]) for one in asked(nodes, "releases", TWO)[TWO]["releases"]]
     assert (2, True, "confirmed") in states

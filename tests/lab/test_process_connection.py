@@ -21,6 +21,7 @@ def test_a_connection_that_nobody_answers_ends_in_a_minute(tmp_path: Path) -> No
         known = (str(lab.dir / "known_hosts"),)
         channel = connect(Address("spark-1", node.address, node.port, login_name(), str(lab.key), known))
         try:
+            assert isinstance(channel._socket, socket.socket)
             option = channel._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
         finally:
             channel.close()

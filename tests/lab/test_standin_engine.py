@@ -10,15 +10,12 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from sparkops.lab.standin import build, checkpoints, patching
+from tests.lab.copies import Copy, until
 
 GIB = 1 << 30
 BF16 = "Qwen-AgentWorld-35B-A3B"
@@ -32,117 +29,6 @@ NOT_INITIALIZED = "ValueError: Following weights were not initialized from check
 NO_MODULE = "ValueError: There is no module or parameter named 'visual' in Qwen3_5MoeForConditionalGeneration"
 FAILED = "Engine core initialization failed. See root cause above."
 PROMPT = {"prompt": "The page cache is", "ignore_eos": True}
-
-
-class Copy:
-    """One `vllm serve` on a free port; `log` is what it has printed."""
-
-    def __init__(self, vllm: Path, argv: list[str], env: dict[str, str], log: Path, port: int | None) -> None:
-        self.port = port or free_port()
-        self._log = log
-        where = ["--host", "127.0.0.1", "--port", str(self.port)]
-        settings = {"SPARKOPS_LAB_START_SECONDS": "0", "SPARKOPS_LAB_TOKEN_RATE": "2000", **env}
-        with log.open("wb") as out:
-            self.process = subprocess.Popen(
-                [vllm, "serve", *argv, *where], stdout=out, stderr=out, env={"PATH": os.environ["PATH"], **settings}
-            )
-
-    @property
-    def log(self) -> str:
-        return self._log.read_text()
-
-    def wait(self) -> int:
-        return self.process.wait(20)
-
-    def ready(self) -> Copy:
-        until(lambda: "Application startup complete." in self.log or self.process.poll() is not None)
-        assert self.process.poll() is None, self.log
-        return self
-
-    def open(self, path: str, body: Any = None, key: str | None = None) -> Any:
-        headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, headers)
-        return urllib.request.urlopen(request, timeout=10)
-
-    def get(self, path: str, body: Any = None, key: str | None = None) -> tuple[int, Any]:
-        """Status and document."""
-        try:
-            with self.open(path, body, key) as answer:
-                return answer.status, json.loads(answer.read() or b"null")
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, json.loads(error.read() or b"null")
-
-    def stream(self, path: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """The events; fails unless the stream ends well-formed."""
-        with self.open(path, {**body, "stream": True, "stream_options": {"include_usage": True}}) as answer:
-            lines = [line for raw in answer if (line := raw.decode().strip())]
-        assert all(line.startswith("data: ") for line in lines)
-        assert lines[-1] == "data: [DONE]"
-        return iter([json.loads(line[6:]) for line in lines[:-1]])
-
-    def metric(self, name: str) -> float:
-        with self.open("/metrics") as answer:
-            lines = answer.read().decode().splitlines()
-        (line,) = [line for line in lines if line.startswith(f"vllm:{name}{{")]
-        return float(line.split()[-1])
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def until(true: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"waited for {seconds} s"
-        time.sleep(0.02)
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models")
-    checkpoints.seed(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def engines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The command of an engine as installed, `stock`, and of one with the patch, `guarded`."""
-    lab = tmp_path_factory.mktemp("lab")
-    build(lab, cache=lab / "cache")
-    commands = {}
-    for name in ("stock", "guarded"):
-        venv = lab / name
-        uv = [sys.executable, "-m", "uv", "--cache-dir", str(lab / "uv")]
-        subprocess.run([*uv, "venv", "-q", "-p", sys.executable, venv], check=True)
-        where: list[str | Path] = ["--no-index", "--find-links", lab / "wheels", "-p", venv / "bin/python"]
-        lock = lab / "engines/vllm-0.24.0.lock"
-        subprocess.run([*uv, "pip", "install", "-q", *where, "--require-hashes", "-r", lock], check=True)
-        commands[name] = venv / "bin/vllm"
-    (file,) = (lab / "guarded").glob(f"lib/python*/site-packages/{patching.FILE}")
-    source = file.read_text()
-    file.unlink()  # a hard link to uv's cache, as `stock` has
-    file.write_text(patching.guarded(source))
-    return commands
-
-
-@pytest.fixture
-def serve(engines: dict[str, Path], models: Path, tmp_path: Path) -> Iterator[Callable[..., Copy]]:
-    copies: list[Copy] = []
-
-    def start(model: str, *flags: str, engine: str = "stock", port: int | None = None, **env: str) -> Copy:
-        argv = [str(models / model), *flags]
-        copies.append(Copy(engines[engine], argv, env, tmp_path / f"{len(copies)}.log", port))
-        return copies[-1]
-
-    yield start
-    for copy in copies:
-        copy.process.kill()
-        copy.process.wait()
 
 
 @pytest.mark.parametrize(
@@ -239,7 +125,10 @@ def test_start_that_fails(
     copy = serve(model, *flags, **env)
     assert copy.wait() == 1
     assert f"ValueError: {error}" in copy.log
-    assert FAILED in copy.log
+    assert FAILED in copy.log.splitlines()[-1]
+    # As with the real engine, what it is about has long gone by then.
+    told = [number for number, line in enumerate(copy.log.splitlines()) if f"ValueError: {error}" in line]
+    assert len(copy.log.splitlines()) - told[0] > 80
 
 
 def test_damaged_checkpoints(serve: Callable[..., Copy], models: Path, tmp_path: Path) -> None:
@@ -287,6 +176,7 @@ def test_questions(serve: Callable[..., Copy], models: Path) -> None:
     _, counted = copy.get("/tokenize", {"prompt": "one two, three"})
     assert (counted["count"], len(counted["tokens"])) == (4, 4)
     assert copy.get("/nothing")[0] == 404
+    assert copy.get("/v1/completions") == (405, {"detail": "Method Not Allowed"})
     assert copy.get("/v1/completions", {"model": "other", "prompt": "x"})[0] == 404
     assert copy.get("/v1/completions", {"prompt": "x", "max_tokens": 300_000})[0] == 400
     assert copy.get("/v1/completions", ["no object"])[0] == 400
@@ -310,15 +200,17 @@ def test_completion(serve: Callable[..., Copy]) -> None:
 def test_streams(serve: Callable[..., Copy]) -> None:
     copy = serve(FP8, POOL).ready()
     body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 5, "ignore_eos": True}
-    *events, end, counts = copy.stream("/v1/chat/completions", body)
+    *events, counts = copy.stream("/v1/chat/completions", body)
     assert events[0]["choices"][0]["delta"]["role"] == "assistant"
     text = "".join(event["choices"][0]["delta"]["content"] for event in events)
-    assert (len(text.split()), end["choices"][0]["finish_reason"]) == (5, "length")
+    assert (len(text.split()), len(events)) == (5, 6)
+    # As with the real engine, the last token's piece says why it was the last.
+    assert [event["choices"][0]["finish_reason"] for event in events] == [None] * 5 + ["length"]
     assert (counts["choices"], counts["usage"]["completion_tokens"]) == ([], 5)
     _, whole = copy.get("/v1/chat/completions", body)
     assert whole["choices"][0]["message"] == {"role": "assistant", "content": text}
     assert whole["usage"] == counts["usage"]
-    *events, _, counts = copy.stream("/v1/completions", {**PROMPT, "max_tokens": 7})
+    *events, counts = copy.stream("/v1/completions", {**PROMPT, "max_tokens": 7})
     assert (len(events), counts["usage"]["completion_tokens"]) == (7, 7)
 
 
@@ -334,6 +226,7 @@ def test_metrics_of_a_draft(serve: Callable[..., Copy]) -> None:
     copy.get("/v1/completions", {**PROMPT, "max_tokens": 30})
     assert copy.metric("generation_tokens_total") == 30
     assert copy.metric("prompt_tokens_total") == 4
+    assert copy.metric("e2e_request_latency_seconds_count") == copy.metric("time_to_first_token_seconds_count") == 1
     assert copy.metric("num_requests_running") == copy.metric("num_requests_waiting") == 0
     assert copy.metric("kv_cache_usage_perc") == 0
     assert copy.metric("spec_decode_num_draft_tokens_total") == 30

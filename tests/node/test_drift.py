@@ -108,8 +108,31 @@ def test_an_older_release_has_kept_nothing(tmp_path: Path, deployed: Path) -> No
         "drift": None,
         "patches": None,
         "engine": None,
+        "adopted": None,
         "deployed": {"kernel": None, "driver": None},
     }
+
+
+def test_an_engine_that_was_adopted(tmp_path: Path, deployed: Path) -> None:
+    about = json.loads((deployed / "release.json").read_text())
+    (deployed / "release.json").write_text(json.dumps({**about, "engine": str(tmp_path / "venv")}))
+    found = drift.look(str(tmp_path), "vllm", shown(tmp_path))
+    assert (found["engine"], found["adopted"], found["drift"]) == (None, str(tmp_path / "venv"), ["engine gone"])
+    (tmp_path / "venv").mkdir()
+    assert drift.look(str(tmp_path), "vllm", shown(tmp_path))["drift"] == []
+
+
+def test_the_unit_of_another_release(tmp_path: Path, deployed: Path) -> None:
+    later = deployed.parent / "7"
+    later.mkdir()
+    (later / "unit").write_text(UNIT + "#")
+    (tmp_path / "sparkops-vllm.service").write_text(UNIT + "#")
+    assert drift.look(str(tmp_path), "vllm", shown(tmp_path))["drift"] == ["unit of release 7"]
+
+
+def test_sums_that_this_user_may_not_read_say_nothing(tmp_path: Path, deployed: Path) -> None:
+    (deployed / "SHA256SUMS").unlink()
+    assert drift.look(str(tmp_path), "vllm", shown(tmp_path))["drift"] is None
 
 
 def contents(tmp_path: Path, node: HereNode) -> list[str]:

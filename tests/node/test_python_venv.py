@@ -132,11 +132,32 @@ def test_two_venvs_share_files_and_only_one_is_patched(apply: Apply, args: dict[
     assert (site_packages(args) / "engine/model.py").read_text() == MODEL
 
 
-@pytest.mark.parametrize("change", ["lock", "patches"])
+FILES = {"stub-1.0+cpu.dist-info/METADATA": "Name: stub\nVersion: 1.0+cpu\n", "stub.py": "print('a stub')\n"}
+
+
+def test_files_beside_the_packages(apply: Apply, args: dict[str, Any]) -> None:
+    args.update(files=FILES, probe=["bin/python", "-c", "import importlib.metadata as m; print(m.version('stub'))"])
+    assert apply("python_venv", **args).state == "changed"
+    site = site_packages(args)
+    assert {name: (site / name).read_text() for name in FILES} == FILES
+    assert list(site.glob("__pycache__/stub.*.pyc"))
+    before = listing(args["path"])
+    assert apply("python_venv", **args).state == "ok"
+    assert listing(args["path"]) == before
+
+
+def test_a_file_that_a_package_has(apply: Apply, args: dict[str, Any]) -> None:
+    args["files"] = {"engine/model.py": "mine\n"}
+    with pytest.raises(Failure, match=r"engine/model\.py is there already: it belongs to a package"):
+        apply("python_venv", **args)
+    assert "engine-1.0-abc" not in beside(args)
+
+
+@pytest.mark.parametrize("change", ["lock", "patches", "files"])
 def test_never_changed_in_place(apply: Apply, args: dict[str, Any], index: Index, change: str) -> None:
     apply("python_venv", **args)
     before = listing(args["path"])
-    args[change] = [PATCH] if change == "patches" else locked(index, engine())
+    args[change] = {"patches": [PATCH], "files": FILES, "lock": locked(index, engine())}[change]
     for check in (True, False):
         with pytest.raises(Failure, match="an environment in place is never changed"):
             apply("python_venv", **args, check=check)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sparkops.errors import InputError, Position
@@ -128,6 +128,7 @@ def without_nulls(value: object) -> object:
     return {key: without_nulls(item) for key, item in value.items() if item is not None}
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(MAPPINGS, MAPPINGS)
 def test_merging(base: dict[str, object], over: dict[str, object]) -> None:
     result = merged(base, over, None)

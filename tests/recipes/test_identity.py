@@ -17,8 +17,10 @@ def test_names_differ_by_lock_and_patches_and_by_nothing_else() -> None:
     others = [
         engine_id(engine, b"lock2", []),
         engine_id(engine, b"lock", [patch]),
+        engine_id(replace(engine, files={"a": "b"}), b"lock", []),
+        engine_id(replace(engine, files={"a": "c"}), b"lock", []),
         engine_id(engine, b"lock", [replace(patch, diff=patch.diff + " ")]),
         engine_id(engine, b"lock", [patch, patch]),
     ]
-    assert len({plain, *others}) == 5
+    assert len({plain, *others}) == 7
     assert engine_id(engine, b"lock", [patch]) == engine_id(engine, b"lock", [replace(patch, description="new")])

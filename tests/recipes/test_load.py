@@ -159,6 +159,14 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
         Catalogue([tmp_path]).engine("vllm-0.24.0")
 
 
+@pytest.mark.parametrize("file", ["../a", "/a", "."])
+def test_an_engine_s_files_lie_in_site_packages(tmp_path: Path, file: str) -> None:
+    written(tmp_path, "engines", "vllm-0.24.0", f"{ENGINE}files: {{{file}: text}}\n")
+    (tmp_path / "engines" / "a.lock").touch()
+    with pytest.raises(InputError, match="is not a path inside site-packages"):
+        Catalogue([tmp_path]).engine("vllm-0.24.0")
+
+
 @pytest.mark.parametrize(
     ("file", "diff", "message"),
     [

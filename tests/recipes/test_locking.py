@@ -5,11 +5,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sparkops.errors import InputError
 from sparkops.recipes import locking
 from sparkops.recipes.load import SHIPPED, Catalogue
-from sparkops.recipes.locking import Resolution, compile_words, differences, lock_engine, pins
+from sparkops.recipes.locking import Resolution, compile_words, differences, lock_engine, pins, resolve
 from sparkops.recipes.schema import Engine
 from tests.recipes.wheelfile import INDEX
 
@@ -121,6 +122,41 @@ def test_a_file_that_names_other_locks(
         lock_engine(Catalogue([tmp_path]), tmp_path / "engines", "vllm-0.24.0", machines, HOW)
     assert str(caught.value.where) == f"{file}:{place}"
     assert (tmp_path / "engines" / "mine.lock").read_text() == lock("vllm==0.24.0", "torch==2.10.0")
+
+
+def test_a_lock_that_is_not_there_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = own_engine(tmp_path, "{aarch64: mine.lock, x86_64: other.lock}")
+    answers(monkeypatch, x86_64=lock("vllm==0.24.0"))
+    with pytest.raises(InputError, match=r"no lock .*other\.lock"):
+        Catalogue([tmp_path]).engine("vllm-0.24.0")
+    (kept, made) = lock_engine(Catalogue([tmp_path]), file.parent, "vllm-0.24.0", ["x86_64"], HOW)
+    assert (kept.differ, made.machines, made.differ) == ([], ["x86_64"], None)
+    assert Catalogue([tmp_path]).engine("vllm-0.24.0").lock("x86_64") == str(file.with_name("other.lock"))
+
+
+def test_overrides_and_files_come_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = own_engine(tmp_path, "{x86_64: mine.lock}")
+    more = {"overrides": ["torch==2.11.0"], "files": {"a.dist-info/METADATA": "Name: a\nVersion: '1'\n"}}
+    theirs.write_text(theirs.read_text() + yaml.safe_dump(more))
+    answers(monkeypatch, x86_64=lock("vllm==0.24.0"))
+    lock_engine(Catalogue([tmp_path]), tmp_path / "project" / "engines", "vllm-0.24.0", [], HOW)
+    engine = Catalogue([tmp_path / "project"]).engine("vllm-0.24.0")
+    assert (engine.overrides, engine.files, engine.probe) == (more["overrides"], more["files"], ["bin/vllm"])
+
+
+@pytest.mark.network
+def test_an_override_wins(tmp_path: Path) -> None:
+    overridden = Engine(
+        name="jinja2",
+        version="3.1.6",
+        python=None,
+        expect_cuda=None,
+        locks={},
+        probe=[],
+        overrides=["markupsafe==2.1.5"],
+    )
+    text = resolve(overridden, "x86_64", "3.12", Resolution(None, None, INDEX))
+    assert pins(text) == {"jinja2": "3.1.6", "markupsafe": "2.1.5"}
 
 
 @pytest.mark.parametrize("name", ["vllm", "vllm-", "-0.24.0", "vllm-x", "../x-1", "a b-1", "x-1 --index-url=y"])

@@ -6,13 +6,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, indent
 from typing import Any
 
 import pytest
 
 from sparkops.errors import InputErrors, SparkopsError
-from sparkops.events import Event, Handler, Recap, Task
+from sparkops.events import Event, Handler, HostEnd, Recap, Task
 from sparkops.inventory.inventory import load
 from sparkops.node import bundle
 from sparkops.playbook import modules
@@ -23,6 +23,8 @@ from sparkops.runner.run import Run, Target
 from sparkops.transport.address import Address
 from sparkops.transport.local import LocalChannel
 from sparkops.transport.session import Session
+
+HEAD = "- hosts: all\n  gather_facts: false\n  tasks:\n"
 
 
 @dataclass
@@ -103,3 +105,13 @@ def play(tmp_path: Path) -> Play:
 
 def _no_patch(name: str) -> dict[str, Any]:
     raise SparkopsError(f"no patch {name}")
+
+
+def tasks(text: str) -> str:
+    """A play with these tasks."""
+    return HEAD + indent(dedent(text), "    ")
+
+
+def ending(ran: Ran) -> HostEnd:
+    """How the one host ended."""
+    return next(event for event in ran.events if isinstance(event, HostEnd))

@@ -1,4 +1,4 @@
-"""Blocks, loops, includes, batches, delegation and the like, on the real executor."""
+"""Blocks, loops, handlers and the like, on the real executor."""
 
 from __future__ import annotations
 
@@ -7,22 +7,13 @@ from typing import Any
 
 import pytest
 
-from sparkops.events import Handler, HostEnd, Notice, Task
-from sparkops.runner.batch import Budget
-from tests.runner.conftest import Play, Ran
-
-HEAD = "- hosts: all\n  gather_facts: false\n  tasks:\n"
-
-
-def _tasks(text: str) -> str:
-    from textwrap import dedent, indent
-
-    return HEAD + indent(dedent(text), "    ")
+from sparkops.events import Handler, Task
+from tests.runner.conftest import Play, ending, tasks
 
 
 def test_rescue_and_always(play: Play) -> None:
     ran = play(
-        _tasks(
+        tasks(
             """
             - block:
                 - {name: a, command: "true"}
@@ -43,7 +34,7 @@ def test_rescue_and_always(play: Play) -> None:
 
 def test_always_runs_and_the_failure_goes_on(play: Play) -> None:
     ran = play(
-        _tasks(
+        tasks(
             """
             - block:
                 - block:
@@ -63,7 +54,7 @@ def test_always_runs_and_the_failure_goes_on(play: Play) -> None:
 
 def test_a_failing_rescue_fails_outwards(play: Play) -> None:
     ran = play(
-        _tasks(
+        tasks(
             """
             - block:
                 - block:
@@ -82,7 +73,7 @@ def test_a_failing_rescue_fails_outwards(play: Play) -> None:
 
 def test_the_words_of_a_block_go_down(play: Play) -> None:
     ran = play(
-        _tasks(
+        tasks(
             """
             - when: yes_please is defined
               block:
@@ -100,7 +91,7 @@ def test_the_words_of_a_block_go_down(play: Play) -> None:
 
 def test_loops(play: Play) -> None:
     ran = play(
-        _tasks(
+        tasks(
             """
             - name: control
               command: echo {{ n }}-{{ i }}
@@ -166,7 +157,7 @@ def test_lookups_as_loops(play: Play, tmp_path: Path, loop: str, items: list[Any
 
 def test_until_tries_again(play: Play, tmp_path: Path) -> None:
     ran = play(
-        _tasks(
+        tasks(
             """
             - name: third time
               command: sh -c "echo x >> {{ inventory_dir }}/n; test $(wc -l < {{ inventory_dir }}/n) = 3"
@@ -187,7 +178,7 @@ def test_facts_that_are_set_and_variables_that_are_included(play: Play, tmp_path
     (tmp_path / "vars").mkdir()
     (tmp_path / "vars/more.yml").write_text("from_file: 7\n")
     ran = play(
-        _tasks(
+        tasks(
             """
             - {name: set, set_fact: {a: 1, b: "{{ a | default(0) }}"}}
             - {name: include, include_vars: more.yml}
@@ -199,43 +190,6 @@ def test_facts_that_are_set_and_variables_that_are_included(play: Play, tmp_path
     assert ran.results("both")["msg"] == "1 0 7"
     assert ran.results("task")["msg"] == "1 7"
     assert not ran.sessions
-
-
-def test_includes_and_imports(play: Play, tmp_path: Path) -> None:
-    (tmp_path / "tasks").mkdir()
-    (tmp_path / "tasks/each.yml").write_text("- name: each {{ item }}\n  command: echo {{ item }}{{ extra }}\n")
-    (tmp_path / "plain.yml").write_text(
-        "- {name: imported, command: 'true'}\n- include_tasks: tasks/each.yml\n  vars: {item: z, extra: q}\n"
-    )
-    ran = play(
-        _tasks(
-            """
-            - {name: loop, include_tasks: each.yml, loop: [a, b], vars: {extra: "!"}}
-            - {import_tasks: plain.yml, when: true}
-            - {name: after, command: "true"}
-            """
-        )
-    )
-    assert list(ran.states()) == ["loop", "each a", "each b", "imported", "include_tasks", "each z", "after"]
-    assert ran.results("each b")["stdout"] == "b!"
-    assert ran.results("each z")["stdout"] == "zq"
-    assert [session.waits for session in ran.sessions] == [1]
-
-
-def test_an_include_behind_a_rescued_failure_runs_once(play: Play, tmp_path: Path) -> None:
-    (tmp_path / "more.yml").write_text("- {name: more, command: 'true'}\n")
-    ran = play(
-        _tasks(
-            """
-            - block:
-                - {name: a, command: "false"}
-              rescue:
-                - {name: b, command: "true"}
-            - {name: inc, include_tasks: more.yml}
-            """
-        )
-    )
-    assert [event.task for event in ran.tasks()] == ["a", "b", "inc", "more"]
 
 
 def test_flush_handlers_and_sections(play: Play) -> None:
@@ -260,161 +214,9 @@ def test_flush_handlers_and_sections(play: Play) -> None:
     assert names == ["pre", "h", "one", "h", "listening", "two", "post", "h"]
 
 
-def test_end_host_and_end_play(play: Play) -> None:
-    ran = play(
-        _tasks(
-            """
-            - {meta: end_host, when: inventory_hostname == 'one'}
-            - {name: more, command: "true"}
-            """
-        ),
-        hosts=("one", "two"),
-    )
-    assert "more" not in ran.states("one")
-    assert ran.states("two")["more"] == "changed"
-    assert ran.code == 0
-
-
-def test_serial_runs_batch_after_batch_and_stops_when_one_has_failed(play: Play, tmp_path: Path) -> None:
-    text = """
-    - hosts: all
-      gather_facts: false
-      serial: [1, "50%%"]
-      tasks:
-        - name: t
-          command: >-
-            sh -c 'echo {{ inventory_hostname }} {{ ansible_play_batch | length }} >> {{ inventory_dir }}/log%s'
-    """
-    play(text % "", hosts=("a", "b", "c", "d"))
-    lines = (tmp_path / "log").read_text().split("\n")[:-1]
-    assert lines[0] == "a 1"
-    assert sorted(lines[1:3]) == ["b 2", "c 2"]
-    assert lines[3] == "d 1"
-    ran = play(text % "; exit 1", hosts=("a", "b", "c"))
-    assert (ran.code, ran.states("a"), ran.states("b")) == (1, {"t": "failed"}, {})
-
-
-def test_serial_counts_the_hosts_that_are_still_there(play: Play) -> None:
-    text = """
-    - hosts: all
-      gather_facts: false
-      tasks:
-        - {name: look, command: "test {{ inventory_hostname }} != a"}
-    - hosts: all
-      gather_facts: false
-      serial: [1, "100%"]
-      tasks:
-        - {name: canary, command: "false"}
-    """
-    ran = play(text, hosts=("a", "b", "c"))
-    assert [(event.host, event.state) for event in ran.tasks("canary")] == [("b", "failed")]
-    assert ran.states("c") == {"look": "changed"}
-
-
-def test_any_errors_fatal_and_max_fail_percentage(play: Play) -> None:
-    text = """
-    - hosts: all
-      gather_facts: false
-      %s
-      tasks:
-        - {name: first, command: "test {{ inventory_hostname }} != b"}
-        - {name: second, command: "true"}
-    """
-    ran = play(text % "any_errors_fatal: true", hosts=("a", "b", "c"))
-    assert [ran.states(host) for host in "abc"] == [{"first": "changed"}, {"first": "failed"}, {"first": "changed"}]
-    ran = play(text % "max_fail_percentage: 40", hosts=("a", "b", "c"))
-    assert ran.states("a") == {"first": "changed", "second": "changed"}
-    ran = play(text % "max_fail_percentage: 30", hosts=("a", "b", "c"))
-    assert ran.states("a") == {"first": "changed"}
-
-
-@pytest.mark.parametrize(
-    ("budget", "failing", "ran", "said"),
-    [
-        (None, "ac", "abcdef", ""),
-        (Budget(2), "ac", "abcdef", ""),
-        (Budget(1), "ac", "abcd", "2 failed, and no more than 1 may: e, f not touched"),
-        (Budget(0), "a", "ab", "1 failed, and no more than 0 may: c, d, e, f not touched"),
-        (Budget(50, percent=True), "ace", "abcdef", ""),
-        (Budget(49, percent=True), "c", "abcd", "1 of a batch of 2 failed, and no more than 49% may: e, f not"),
-        (Budget(99), "cd", "abcd", "all hosts of a batch failed: e, f not touched"),
-        (Budget(0), "e", "abcdef", ""),
-    ],
-)
-def test_no_more_batches_than_the_budget_of_failures_allows(
-    play: Play, budget: Budget | None, failing: str, ran: str, said: str
-) -> None:
-    text = f"""
-    - hosts: all
-      gather_facts: false
-      serial: 2
-      tasks:
-        - {{name: first, command: "true", failed_when: "inventory_hostname in '{failing}'"}}
-        - {{name: second, command: "true"}}
-    """
-    done = play(text, hosts=tuple("abcdef"), budget=budget)
-    assert "".join(host for host in "abcdef" if done.states(host)) == ran
-    # What a batch has begun it ends.
-    assert all("second" in done.states(host) for host in ran if host not in failing)
-    notices = [event.msg for event in done.events if isinstance(event, Notice)]
-    assert done.code == 1
-    assert [said in notice for notice in notices] == ([True] if said else [])
-
-
-def test_run_once_gives_its_result_to_all(play: Play) -> None:
-    ran = play(
-        _tasks(
-            """
-            - {name: once, command: "echo {{ inventory_hostname }}", run_once: true, register: it}
-            - {name: all, debug: {msg: "{{ it.stdout }}"}}
-            - {name: fact, set_fact: {who: "{{ inventory_hostname }}"}, run_once: true}
-            - {name: told, debug: {msg: "{{ who }}"}}
-            """
-        ),
-        hosts=("a", "b", "c"),
-    )
-    assert ran.code == 0
-    once = [event.host for event in ran.tasks("once")]
-    assert once == ["a"]
-    told = {event.host: event.result["msg"] for event in [*ran.tasks("all"), *ran.tasks("told")]}
-    assert told == {"a": "a", "b": "a", "c": "a"}
-
-
-def test_hostvars_wait_for_the_others(play: Play) -> None:
-    ran = play(
-        _tasks(
-            """
-            - name: own
-              command: sh -c 'sleep 0.{{ {'a':4, 'b':0}[inventory_hostname] }}; echo {{ inventory_hostname }}'
-              register: it
-            - name: others
-              debug:
-                msg: "{{ groups.all | map('extract', hostvars) | map(attribute='it.stdout') | list }}"
-            """
-        ),
-        hosts=("a", "b"),
-    )
-    assert [event.result["msg"] for event in ran.tasks("others")] == [["a", "b"], ["a", "b"]]
-
-
-def test_delegation(play: Play) -> None:
-    ran = play(
-        _tasks(
-            """
-            - {name: there, command: "echo {{ inventory_hostname }}", delegate_to: b, register: it}
-            - {name: here, debug: {msg: "{{ it.stdout }}"}}
-            - {name: local, command: "true", delegate_to: localhost}
-            """
-        ),
-        hosts=("a", "b"),
-    )
-    assert ran.code == 0
-    assert next(event.result["msg"] for event in ran.tasks("here") if event.host == "a") == "a"
-
-
 def test_check_mode_of_a_task(play: Play, tmp_path: Path) -> None:
     ran = play(
-        _tasks(
+        tasks(
             """
             - {name: really, copy: {content: x, dest: "{{ inventory_dir }}/really"}, check_mode: false}
             - {name: never, copy: {content: x, dest: "{{ inventory_dir }}/never"}}
@@ -428,37 +230,13 @@ def test_check_mode_of_a_task(play: Play, tmp_path: Path) -> None:
 
 
 def test_a_tasks_timeout(play: Play) -> None:
-    ran = play(_tasks('- {name: slow, command: "sleep 30", timeout: 0.3}\n- {name: next, command: "true"}'))
+    ran = play(tasks('- {name: slow, command: "sleep 30", timeout: 0.3}\n- {name: next, command: "true"}'))
     assert ran.states() == {"slow": "failed"}
-
-
-def test_vars_files_and_imported_playbooks(play: Play, tmp_path: Path) -> None:
-    (tmp_path / "v.yml").write_text("a: file\n")
-    (tmp_path / "other.yml").write_text(
-        "- hosts: all\n  gather_facts: false\n  tasks:\n    - {name: other, debug: {msg: '{{ b }}'}}\n"
-    )
-    ran = play(
-        """
-        - hosts: all
-          gather_facts: false
-          vars: {a: play}
-          vars_files: [[none.yml, v.yml]]
-          tasks:
-            - {name: a, debug: {msg: "{{ a }}"}}
-        - import_playbook: other.yml
-          vars: {b: given}
-        - import_playbook: other.yml
-          when: false
-          vars: {b: never}
-        """
-    )
-    assert ran.results("a")["msg"] == "file"
-    assert [event.state for event in ran.tasks("other")] == ["ok", "skipped"]
 
 
 def test_short_forms_of_arguments(play: Play, tmp_path: Path) -> None:
     ran = play(
-        _tasks(
+        tasks(
             """
             - name: pairs
               file: path="{{ inventory_dir }}/a b" state=directory mode="0700"
@@ -496,7 +274,7 @@ def test_wrong_flow_is_found_before_anything_runs(play: Play, text: str, said: s
     from sparkops.errors import InputError, InputErrors
 
     with pytest.raises(InputError) as caught:
-        play(_tasks(text))
+        play(tasks(text))
     errors = caught.value.errors if isinstance(caught.value, InputErrors) else [caught.value]
     assert said in str(errors[0])
     assert errors[0].where is not None
@@ -517,13 +295,9 @@ def test_handlers_that_the_controller_runs_are_not_run_again(play: Play, tmp_pat
     assert list(play(text).states()) == ["once"]
 
 
-def _end(ran: Ran) -> HostEnd:
-    return next(event for event in ran.events if isinstance(event, HostEnd))
-
-
 def test_a_name_that_turns_out_undefined_fails_its_task(play: Play, tmp_path: Path) -> None:
     ran = play(
-        _tasks(
+        tasks(
             """
             - {name: it, command: echo x, register: it}
             - {name: uses it, command: "echo {{ it.nosuch }}"}
@@ -532,53 +306,21 @@ def test_a_name_that_turns_out_undefined_fails_its_task(play: Play, tmp_path: Pa
         )
     )
     assert (ran.code, ran.states()) == (2, {"it": "changed", "uses it": "failed"})
-    end = _end(ran)
+    end = ending(ran)
     assert end.msg.startswith(f"{tmp_path}/play.yml:6:")
 
 
-def test_files_that_include_themselves_end(play: Play, tmp_path: Path) -> None:
-    (tmp_path / "again.yml").write_text("- name: deeper\n  include_tasks: again.yml\n")
-    ran = play(_tasks("- include_tasks: again.yml"))
-    end = _end(ran)
-    assert (ran.code, end.msg) == (2, f"{tmp_path}/again.yml:1:3: files include one another without an end")
-
-
-def test_each_item_goes_to_its_own_delegate(play: Play) -> None:
-    ran = play(
-        _tasks('- {name: there, command: "echo {{ item }}", delegate_to: "{{ item }}", loop: [a, b], run_once: true}'),
-        hosts=("a", "b"),
-    )
-    assert len(ran.sessions) == 2
-    assert [one["stdout"] for one in ran.results("there")["results"]] == ["a", "b"]
-
-
 def test_a_notification_of_nobody_is_an_error(play: Play) -> None:
-    ran = play(_tasks('- {name: t, command: "true", notify: "{{ who }}", vars: {who: nobody}}'))
-    end = _end(ran)
+    ran = play(tasks('- {name: t, command: "true", notify: "{{ who }}", vars: {who: nobody}}'))
+    end = ending(ran)
     assert (ran.code, end.state) == (2, "failed")
     assert "no handler is called 'nobody'" in end.msg
 
 
 def test_a_notification_just_before_a_failure_is_remembered(play: Play, tmp_path: Path) -> None:
     ran = play(
-        _tasks('- {name: t, command: "true", changed_when: true, notify: h}\n- {name: bad, fail: }').rstrip()
+        tasks('- {name: t, command: "true", changed_when: true, notify: h}\n- {name: bad, fail: }').rstrip()
         + "\n  handlers: [{name: h, command: 'true'}]\n"
     )
     assert (ran.code, ran.states()) == (1, {"t": "changed", "bad": "failed"})
     assert (tmp_path / "state/pending").read_text() == '{"play.yml:all": ["h"]}'
-
-
-def test_a_handler_that_includes_itself_ends_with_an_error(play: Play, tmp_path: Path) -> None:
-    (tmp_path / "self.yml").write_text("- include_tasks: self.yml\n")
-    ran = play(
-        """
-        - hosts: all
-          gather_facts: false
-          tasks:
-            - {name: t, debug: , changed_when: true, notify: h}
-          handlers:
-            - {name: h, include_tasks: self.yml}
-        """
-    )
-    assert ran.code == 2
-    assert "self.yml" in next(event.msg for event in ran.events if isinstance(event, HostEnd))

@@ -1,4 +1,4 @@
-"""Task files that no template chooses are known before the run: what they register, and which modules they use."""
+"""Task files that no template chooses are known before the run: what they register."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from sparkops.cli.run import _sent
 from sparkops.errors import InputError
 from sparkops.playbook.files import Files
-from sparkops.playbook.parse import playbook
 from tests.runner.conftest import Play
 
 ROUND = """
@@ -30,20 +28,6 @@ def written(folder: Path, included: str) -> Path:
     path = folder / "play.yml"
     path.write_text(f"- hosts: all\n  tasks:\n    - {{name: x, command: 'true', register: x}}\n{included}")
     return path
-
-
-@pytest.mark.parametrize(
-    ("included", "modules"),
-    [
-        ("    - {include_tasks: round.yml, when: x is changed}\n", {"setup", "command"}),
-        ('    - {include_tasks: "{{ x.stdout }}.yml"}\n', {"setup", "command", "python_venv", "uv"}),
-    ],
-    ids=["named", "chosen by a template"],
-)
-def test_an_executor_gets_the_modules_of_included_files(tmp_path: Path, included: str, modules: set[str]) -> None:
-    sent = _sent(playbook(written(tmp_path, included)), files(), lambda value: value)
-    assert modules <= sent
-    assert (sent == modules) == ("round" in included)
 
 
 def test_a_file_that_includes_itself_ends_and_leaves_the_rest_checked(play: Play, tmp_path: Path) -> None:

@@ -40,17 +40,20 @@ def test_all_is_well() -> None:
 @pytest.mark.parametrize(
     ("found", "check", "state", "says"),
     [
-        ({"confirmed": False}, "release", "fail", "on trial"),
+        ({"confirmed": False}, "release", "fail", "not confirmed"),
         ({"drift": ["unit", "unit drop-in x.conf"]}, "unit", "fail", "edited: unit, unit drop-in x.conf"),
         ({"drift": ["run", "patch guard edited"]}, "release files", "fail", "edited: run"),
         ({"drift": None}, "unit", "unknown", "has not kept"),
         ({"drift": None}, "release files", "unknown", "has not kept"),
         ({"contents": None}, "engine", "fail", "vllm-1 is gone"),
         ({"contents": {"packages": 9, "problems": ["a is gone", "b was edited"]}}, "engine", "fail", "a is gone; b"),
+        ({"contents": None, "engine": None, "adopted": "/venv"}, "engine", "pass", "/venv is adopted"),
+        ({"contents": None, "adopted": "/venv", "drift": ["engine gone"]}, "engine", "fail", "/venv is gone"),
         ({"patches": {"guard": "taken out"}}, "patches", "fail", "guard taken out"),
         ({"patches": {}}, "patches", "pass", "none"),
         ({"patches": None}, "patches", "unknown", "no engine"),
         ({"checkpoint": {"path": "/m", "revision": "def"}}, "checkpoint", "fail", "revision def, the recipe names abc"),
+        ({"checkpoint": {"path": "/m", "revision": "abcdef"}}, "checkpoint", "pass", "2 files"),
         ({"checkpoint": {"path": "/m", "revision": None}}, "checkpoint", "pass", "2 files"),
     ],
 )
@@ -66,6 +69,7 @@ def test_what_the_node_is(found: dict[str, Any], check: str, state: str, says: s
         ("http_ready", Answer("ignored", "no answer", {}), "serving", "fail"),
         ("http_ready", Answer("ok", "", {**SERVING, "max_model_len": 2048}), "serving", "fail"),
         ("http_ready", Answer("skipped", "", {}), "serving", "unknown"),
+        ("log_expect", Answer("ok", "the journal no longer has it", {"missing": ["x"]}), "log", "unknown"),
         ("log_expect", Answer("ignored", "did not log", {}), "log", "fail"),
     ],
 )

@@ -37,6 +37,22 @@ def service(sections: Sections) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("scope", ["system", "user"])
+def test_a_plain_unit_has_no_quotes_and_odd_folders_stay_one_word(scope: str) -> None:
+    assert '"' not in text(scope)
+    home = '/srv/100% "spark" ops'
+    said = service(parse(text(scope, home_path=home, current=f"{home}/releases/vllm/current",
+                              ansible_env={"HOME": "/home/jane doe"})))  # fmt: skip
+    plain = '/srv/100%% "spark" ops/releases/vllm'
+    word = '"/srv/100%% \\"spark\\" ops/releases/vllm'
+    assert (said["EnvironmentFile"], said["ExecStart"]) == (f"{plain}/current/env", f'{word}/current/run"')
+    assert said["ExecStartPre"] == f'-{word}/guard" 120'
+    if scope == "system":
+        assert (said["ReadWritePaths"], said["InaccessiblePaths"]) == (f'{word}"', '"-/home/jane doe/.ssh"')
+    else:
+        assert said["WorkingDirectory"] == "/home/jane doe"
+
+
+@pytest.mark.parametrize("scope", ["system", "user"])
 def test_it_stops_and_starts_as_the_engine_needs(scope: str) -> None:
     unit = parse(text(scope))
     said = service(unit)

@@ -18,7 +18,7 @@ PACKAGES = (
     *("python3", "python3-venv", "iproute2", "procps", "util-linux", "passwd", "polkitd", "ca-certificates"),
 )
 # What a node can install from the lab's repository, with whatever they need that the base lacks.
-OFFERED = ("ninja-build", "jq", "rsync")
+OFFERED = ("ninja-build", "jq", "rsync", "libnuma1")
 # Run by mmdebstrap with the new root as $1, while that root's package lists are there.
 FETCH = (
     'mkdir "$1/lab-debs" && APT_CONFIG="$MMDEBSTRAP_APT_CONFIG" apt-get --yes --download-only --no-install-recommends '

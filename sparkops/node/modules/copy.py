@@ -1,4 +1,4 @@
-"""Copy a file of the controller, or a text, to a node.
+"""Copy a file or a folder of the controller, or a text, to a node.
 
 Example:
     - name: A note for whoever logs in
@@ -18,7 +18,8 @@ from sparkops.node.api import Arguments, Failure, Mode, Node, Outcome, Path, Sou
 class Args(Arguments):
     """Either src or content. dest: a file, or a folder (it exists, or ends with "/") when src is given.
 
-    src: a file of the controller, looked for in files/ beside the playbook and beside it. content: the text itself.
+    src: a file or a folder of the controller, looked for in files/ beside the playbook and beside it; of a folder whose
+    name ends with "/", what is in it. directory_mode: of folders that are made. content: the text itself.
     backup: keep what is replaced, as dest.PID.DATE~. force: False only makes a file that is not there. follow: write
     through a link at dest instead of replacing it.
     """
@@ -27,6 +28,7 @@ class Args(Arguments):
     src: Source | None = None
     content: str | None = None
     mode: Mode | None = None
+    directory_mode: Mode | None = None
     owner: str | None = None
     group: str | None = None
     backup: bool = False
@@ -41,6 +43,12 @@ def apply(args: Args, node: Node) -> Outcome:
     if (args.src is None) == (args.content is None):
         raise Failure("copy takes one of src and content", dest=args.dest)
     dest = str(args.dest)
+    if args.src is not None and args.src.tree is not None:
+        from sparkops.node import tree
+
+        attributes = placing.Attributes(args.mode, args.owner, args.group)
+        base = os.path.join(dest, args.src.name) if args.src.name else dest.rstrip("/") or "/"
+        return tree.place(base, args.src.tree, attributes, args.directory_mode, node, args.backup, args.force)
     if args.src is not None:
         wanted = placing.Content(args.src.digest, args.src.size, args.src.inline, args.src)
         dest = inside(dest, args.src.name, node)

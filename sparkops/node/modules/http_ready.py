@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
 FIRST_PAUSE = 0.15
+TIMEOUT = 600.0
 # A unit that has been restarted this often while we waited will not come up.
 RESTARTS = 2
 
@@ -31,7 +32,8 @@ class Args(Arguments):
     """model: the name that it must serve. url: where it answers, without /v1. max_model_len: the context that it must
     have, in tokens. golden: {prompt, answer}, a question and a piece of its greedy answer, which must come within 64
     tokens. release: in place of these, a release's folder, whose serve.json says them and whose env has the key.
-    timeout, interval: seconds. env_file: where the server's VLLM_API_KEY is; it is never shown.
+    timeout, interval: seconds; without a timeout the release's ready_within, else 600. env_file: where the server's
+    VLLM_API_KEY is; it is never shown.
 
     unit: the systemd unit that runs it; when that has failed or restarts in a loop there is nothing to wait for.
     """
@@ -41,7 +43,7 @@ class Args(Arguments):
     max_model_len: int | None = None
     golden: dict[str, str] | None = None
     release: Path | None = None
-    timeout: float = 600.0
+    timeout: float | None = None
     interval: float = 2.0
     env_file: Path | None = None
     unit: str | None = None
@@ -71,12 +73,17 @@ def of_release(args: Args, folder: str, node: Node) -> Args:
     """The arguments as a release has them. Raises Failure."""
     import json
 
+    from sparkops.node import drift
+
     try:
         with open(os.path.join(folder, "serve.json"), encoding="utf-8") as file:
             said = json.load(file)
         told = {name: said[name] for name in ("url", "model")}
         # A release that an older sparkops wrote has none of these.
         told.update({name: said.get(name) for name in ("max_model_len", "golden")})
+        if args.timeout is None:
+            within = (drift.document(folder + "/recipe.json").get("expect") or {}).get("ready_within")
+            told["timeout"] = float(within) if within else None
         return Args(**{**vars(args), **told, "env_file": folder + "/env"})
     except FileNotFoundError:
         if node.check:
@@ -112,11 +119,12 @@ def wait(server: serving_probe.Server, args: Args, node: Node) -> Outcome:
     """Ask until it is ready, the time is over, or its unit has given up."""
     import time
 
+    timeout = TIMEOUT if args.timeout is None else args.timeout
     started = time.monotonic()
     watch = Watch(args, node) if args.unit else None
     pause = FIRST_PAUSE
     while True:
-        left = args.timeout - (time.monotonic() - started)
+        left = timeout - (time.monotonic() - started)
         try:
             said = probe(server, args, max(left, 1.0))
             return Outcome.ok(seconds=round(time.monotonic() - started, 1), **said)
@@ -125,13 +133,14 @@ def wait(server: serving_probe.Server, args: Args, node: Node) -> Outcome:
         passed = time.monotonic() - started
         if watch:
             watch.check(reason)
-        if passed >= args.timeout:
-            lines = [f"not ready after {args.timeout:g} s: {reason}", *(watch.journal() if watch else [])]
-            raise Failure("\n".join(lines), url=args.url, seconds=round(passed, 1))
-        node.progress(round(passed, 1), args.timeout, "s", reason)
+        if passed >= timeout:
+            journal = watch.journal() if watch else []
+            lines = [f"not ready after {timeout:g} s: {reason}", *systemd.shown(journal)]
+            raise Failure("\n".join(lines), url=args.url, seconds=round(passed, 1), journal=journal)
+        node.progress(round(passed, 1), timeout, "s", reason)
         # Often at first, for a copy that restarts in a second; a real one takes minutes.
         pause = min(pause * 1.5, args.interval)
-        node.pause(min(pause, max(args.timeout - passed, 0.0)))
+        node.pause(min(pause, max(timeout - passed, 0.0)))
 
 
 class Watch:
@@ -156,7 +165,7 @@ class Watch:
         else:
             return
         journal = self.journal()
-        raise Failure("\n".join([message, *journal]), **self.said(unit, journal))
+        raise Failure("\n".join([message, *systemd.shown(journal)]), **self.said(unit, journal))
 
     def said(self, unit: dict[str, str], journal: list[str]) -> dict[str, Any]:
         """The result's keys."""

@@ -37,6 +37,7 @@ class Args(Arguments):
     cache_dir: Path  # uv's cache; on the file system of `path` packages are hard links and a second venv costs seconds
     python: str = "python3"  # the interpreter: a name on the PATH (python3.12) or a path
     index_url: str = "https://pypi.org/simple"  # a simple index; credentials in it are not shown
+    files: dict[str, str] = {}  # written beside the packages: path in site-packages (no package may own it) -> text
     expect_cuda: str | None = None  # what torch/version.py must say, "13.0"
     patches: list[Patch] = []  # put in while it is built, with .orig
     probe: list[str] = []  # a command that must end with status 0 at the final place, relative to `path`
@@ -48,7 +49,7 @@ def apply(args: Args, node: Node) -> Outcome:
     from sparkops.node import venv
     from sparkops.node.venv import Wanted
 
-    wanted = Wanted(args.path.rstrip("/"), args.lock.digest, args.patches)
+    wanted = Wanted(args.path.rstrip("/"), args.lock.digest, args.patches, args.files)
     ready = wanted.state()
     if ready == "complete":
         return Outcome.ok(f"{args.path} is there", **wanted.facts())
@@ -61,7 +62,7 @@ def apply(args: Args, node: Node) -> Outcome:
 
     def work(job: Node) -> dict[str, Any]:
         # Named anew: this is another process.
-        return build(args, lock, Wanted(wanted.path, wanted.lock, wanted.patches), job)
+        return build(args, lock, Wanted(wanted.path, wanted.lock, wanted.patches, wanted.files), job)
 
     def watch(seen: Node) -> None:
         if not total:
@@ -87,13 +88,17 @@ def build(args: Args, lock: bytes, wanted: Wanted, node: Node) -> dict[str, Any]
         wanted.remove_leftovers()
         create(args, lock, wanted.building, node)
         folder = patched.site_packages(os.path.join(wanted.building, "lib", "python3*", "site-packages"))
+        wanted.write_files(folder)
         if args.expect_cuda is not None:
             venv.check_cuda(folder, args.expect_cuda, args.lock.name)
+        changed = [os.path.join(folder, name) for name in args.files if name.endswith(".py")]
         for patch in args.patches:
             change = patched.present(patch, folder)
             change.carry_out(keep=True)
-            # Compiled again now: nothing writes into the environment later.
-            node.run([f"{wanted.building}/bin/python", "-m", "py_compile", change.path], must=True)
+            changed.append(change.path)
+        if changed:
+            # Compiled now: nothing writes into the environment later.
+            node.run([f"{wanted.building}/bin/python", "-m", "py_compile", *changed], must=True)
         wanted.note(folder, tried=not args.probe)
         # The packages' bytes before the name that promises them. syncfs: `sync` alone would wait for every disk.
         node.run(["sync", "-f", wanted.building])

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
 
+# Seconds that a copy whose trial is over may take to end, as a stop of its unit gives it by default.
+STOP_WITHIN = 120.0
+
+
 class Args(Arguments):
     """home: sparkops' folder on the node; releases lie in its releases/SERVICE. service: whose release it is.
 
@@ -183,17 +187,29 @@ def watch(folder: str, number: int, args: Args, node: Node) -> None:
 
 
 def end_service(args: Args, node: Node) -> None:
-    """End the unit's process; Restart=always brings it back."""
+    """End the unit's process, by SIGKILL when it hangs; Restart=always brings it back."""
     import signal
+    import time
 
-    from sparkops.node import systemd
+    from sparkops.node import jobs, systemd
 
     if args.unit is None:
         return
     shown = systemd.Manager(node, args.scope).show(systemd.unit_name(args.unit))
     pid = systemd.number(shown, "MainPID")
-    if pid:
+    began = jobs.start_time(pid) if pid else None
+    if began is None:
+        return
+    try:
         os.kill(pid, signal.SIGTERM)
+        limit = time.monotonic() + STOP_WITHIN
+        while jobs.start_time(pid) == began:
+            if time.monotonic() > limit:
+                os.kill(pid, signal.SIGKILL)
+                return
+            node.pause(0.5)
+    except ProcessLookupError:
+        return
 
 
 def difference(now: dict[str, File], wanted: dict[str, File]) -> str:

@@ -14,7 +14,7 @@ from sparkops.node.api import Arguments, Failure, Node, Outcome, Path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal
+    from typing import Any, Literal
 
 
 class Args(Arguments):
@@ -28,15 +28,15 @@ class Args(Arguments):
 
 
 def apply(args: Args, node: Node) -> Outcome:
-    """Result: release (now current), previous, warnings. One that is named is on trial no more; the same is ok."""
+    """Result: release (now current), previous, warnings, unit (its unit's text; None: not kept), user (who that runs
+    as; None: it does not say). One that is named is on trial no more; the same is ok.
+    """
     folder = releases.service_folder(args.home, args.service)
     there, now = sorted(releases.numbers(folder)), releases.linked(folder)
     if now is None:
         raise Failure(f"{args.service} has no release on this node; there is nothing to go back to")
     if args.to == "before":
-        # One that never got past its trial is nothing to go back to.
-        served = [number for number in there if number < now and releases.deadline(folder, number) is None]
-        goal = max(served, default=None)
+        goal = releases.before(folder, now)
     elif args.to == "confirmed":
         goal = releases.linked(folder, "confirmed")
     else:
@@ -45,13 +45,15 @@ def apply(args: Args, node: Node) -> Outcome:
         have = ", ".join(map(str, there))
         raise Failure(f"{args.service} has no release {args.to} to go back to; it is at {now}, and there are: {have}")
     named = isinstance(args.to, int)
+    unit = releases.unit(folder, goal)
+    said: dict[str, Any] = {"release": goal, "previous": now, "unit": unit, "user": releases.user(unit)}
     if goal == now:
-        said = f"release {now} is current already"
-        return Outcome.ok(said, release=now, previous=now, warnings=[said] if named else [])
+        there_already = f"release {now} is current already"
+        return Outcome.ok(there_already, **said, warnings=[there_already] if named else [])
     unseen = named and releases.deadline(folder, goal) is not None
     warnings = [f"release {goal} has never been confirmed: nobody has seen it serve here"] if unseen else []
     if not node.check:
         if args.to != "confirmed":
             releases.end_trial(folder, goal)
         releases.point(folder, goal)
-    return Outcome.changed(f"release {now} -> {goal}", release=goal, previous=now, warnings=warnings)
+    return Outcome.changed(f"release {now} -> {goal}", **said, warnings=warnings)

@@ -30,9 +30,18 @@ def apply(args: Args, node: Node) -> Outcome:
     if args.release is not None and args.release != number:
         if node.check:
             return Outcome.changed(f"release {args.release} is confirmed", release=args.release)
-        raise Failure(f"release {args.release} is not current any more: the node went back to {number} by itself")
+        raise gone_back(args.release, number)
     if releases.linked(folder, "confirmed") == number and releases.deadline(folder, number) is None:
         return Outcome.ok(f"release {number} is confirmed", release=number)
     if not node.check:
         releases.confirm(folder, number)
+        # Its trial may have ended between the look and the confirmation.
+        now = releases.linked(folder)
+        if now != number:
+            raise gone_back(number, now)
     return Outcome.changed(f"release {number} is confirmed", release=number)
+
+
+def gone_back(wanted: int, now: int | None) -> Failure:
+    """It came too late."""
+    return Failure(f"release {wanted} is not current any more: the node went back to {now} by itself")

@@ -19,21 +19,26 @@ from sparkops.node.api import Arguments, Node, Outcome, Path
 class Args(Arguments):
     home: Path  # sparkops_home
     service: str  # the service's name
-    keep: int = 3  # the newest of them; the current and the confirmed one stay in any case
+    keep: int = 3  # the newest of them; the current, the confirmed and what rollback goes to stay in any case
 
 
 def apply(args: Args, node: Node) -> Outcome:
     """Result: removed (numbers), engines (their folders' names)."""
     folder = releases.service_folder(args.home, args.service)
     there = sorted(releases.numbers(folder))
-    stay = {*there[-max(args.keep, 1) :], releases.linked(folder), releases.linked(folder, "confirmed")}
+    now = releases.linked(folder)
+    stay = {*there[-max(args.keep, 1) :], now, releases.linked(folder, "confirmed")}
+    # Trials that failed push nothing out that has served.
+    stay.add(releases.before(folder, now) if now else None)
     old = [number for number in there if number not in stay]
-    if not old:
+    top = os.path.join(args.home, "engines")
+    engines = sorted(releases.engines(folder, old) - _all_used(args.home, folder, set(old))) if old else []
+    engines += releases.leftovers(top)
+    if not old and not engines:
         return Outcome.ok(removed=[], engines=[])
-    engines = sorted(releases.engines(folder, old) - _all_used(args.home, folder, set(old)))
     if not node.check:
         releases.remove_folders([os.path.join(folder, str(number)) for number in old])
-        releases.remove_folders([os.path.join(args.home, "engines", name) for name in engines])
+        releases.remove_folders([os.path.join(top, name) for name in engines])
     what = f"{len(old)} releases" + (f", {len(engines)} engines" if engines else "")
     return Outcome.changed(f"removed {what}", removed=old, engines=engines)
 

@@ -25,7 +25,7 @@ def apply(args: Args, node: Node) -> Outcome:
     """Result: removed (paths)."""
     releases.check_name("service", args.service)
     folder = releases.service_folder(args.home, args.service)
-    gone = [folder] if os.path.isdir(folder) else []
+    gone = [folder] if os.path.isdir(folder) or os.path.isdir(releases.leftover(folder)) else []
     if args.engines:
         gone += _engines(args.home, args.service)
     if not gone:

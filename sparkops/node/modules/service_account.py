@@ -78,7 +78,7 @@ def _own(folder: str, uid: int, gid: int, make: bool, node: Node) -> str:
         if make and not node.check:
             os.makedirs(os.path.dirname(folder), exist_ok=True)
             os.mkdir(folder, 0o755)
-            os.chown(folder, uid, gid)
+            os.chown(folder, uid, gid, follow_symlinks=False)
         return "folder made" if make else ""
     if owner == uid:
         return ""

@@ -30,24 +30,25 @@ RECIPE = {"recipe": "name", "model": "model", "model revision": "model_revision"
 
 class Args(Arguments):
     """salt: any text; values of the environment are given as digests with it, so that nodes can be compared and no
-    value is told.
+    value is told. login_home: what ~ stands for in items; left out, this user's.
     """
 
     home: Path
     service: str
     scope: Literal["system", "user"] = "system"
     salt: str = ""
+    login_home: Path | None = None
 
 
 def apply(args: Args, node: Node) -> Outcome:
     """Always ok. None: not known, or not there.
 
-    Result: release, confirmed, recipe (recipe.json), drift, patches, engine, deployed, contents (packages, problems),
-    checkpoint (path, revision), unit (its name), items ({what: value as text}).
+    Result: release, confirmed, recipe (recipe.json), drift, patches, engine, adopted, deployed, contents (packages,
+    problems), checkpoint (path, revision), unit (its name), items ({what: value as text}).
     """
     folder = releases.service_folder(args.home, args.service)
     current = os.path.join(folder, "current")
-    unit = systemd.unit_name(f"sparkops-{args.service}")
+    unit = releases.unit_of(args.service)
     shown = systemd.Manager(node, args.scope).show(unit)
     found = drift.look(args.home, args.service, shown)
     recipe = drift.document(os.path.join(current, "recipe.json")) or None
@@ -56,29 +57,30 @@ def apply(args: Args, node: Node) -> Outcome:
     path = served.checkpoint_path(words)
     engine = os.path.join(args.home, "engines", found["engine"]) if found["engine"] else None
     contents = venv_contents.contents(engine, node) if engine and os.path.isdir(engine) else None
-    checkpoint = {"path": path, "revision": served.revision(path) if path else None}
+    checkpoint = {"path": path, "revision": served.revision(path, node.state_dir) if path else None}
+    home = args.login_home or node.home
     items = {
         **system(node),
         **unit_items(read(shown.get("FragmentPath", "")), args.salt),
-        **{"unit drop-ins": shown.get("DropInPaths") or None, "engine": found["engine"]},
+        **{"unit drop-ins": shown.get("DropInPaths") or None, "engine": found["engine"] or found["adopted"]},
         **{"engine contents": None if contents is None else "; ".join(contents["problems"]) or "as locked"},
         **(patch_items(engine) if engine else {}),
         **{name: (recipe or {}).get(key) for name, key in RECIPE.items()},
         **command_items(words, args.salt),
         **{
-            f"env {key}": hidden(args.salt, key, str(at_home(value, args.home, node.home)))
+            f"env {key}": hidden(args.salt, key, str(at_home(value, args.home, home)))
             for key, value in environment(read(current + "/env")).items()
         },
         **({"checkpoint revision": checkpoint["revision"], **checkpoint_items(path)} if path else {}),
     }
     return Outcome.ok(
         release=number,
-        confirmed=number is not None and releases.deadline(folder, number) is None,
+        confirmed=releases.confirmed(folder, number),
         recipe=recipe,
         contents=contents,
         checkpoint=checkpoint,
         unit=unit,
-        items={name: at_home(value, args.home, node.home) for name, value in items.items()},
+        items={name: at_home(value, args.home, home) for name, value in items.items()},
         **found,
     )
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 
-from sparkops.node import condition, journal, systemd
+from sparkops.node import condition, journal, releases, served, systemd
 from sparkops.node.api import Arguments, Node, Outcome, Path
 from sparkops.node.facts import read
 
@@ -58,12 +58,15 @@ def apply(args: Args, node: Node) -> Outcome:
     Result: service, unit, scope, host, port, properties, uptime, linger, release, journal, kernel, listeners, memory,
     disks, driver, clock, reboot_required, checkpoint, http.
     """
-    current = os.path.join(args.home, "releases", args.service, "current")
+    current = os.path.join(releases.service_folder(args.home, args.service), "current")
     release = condition.released(current)
     words = release["words"]
-    host, port = condition.option(words, "--host", args.host), int(condition.option(words, "--port", str(args.port)))
+    path = served.checkpoint_path(words)
+    host, told = condition.option(words, "--host", args.host), condition.option(words, "--port", "")
+    # Somebody may have edited it.
+    port = int(told) if told.isdigit() else args.port
     manager = systemd.Manager(node, args.scope)
-    unit = systemd.unit_name(args.unit or f"sparkops-{args.service}")
+    unit = systemd.unit_name(args.unit or releases.unit_of(args.service))
     shown = systemd.properties(manager.call("show", "-p", ",".join(PROPERTIES), "--", unit).out)
     env = read(os.path.join(current, "env"))
     url = f"http://{address('127.0.0.1' if host in ANYWHERE else host)}:{port}"
@@ -85,7 +88,7 @@ def apply(args: Args, node: Node) -> Outcome:
         "driver": condition.driver(node),
         "clock": condition.clock(node),
         "reboot_required": os.path.exists("/run/reboot-required"),
-        "checkpoint": checkpoint(words[words.index("serve") + 1], node.state_dir) if "serve" in words[:-1] else None,
+        "checkpoint": checkpoint(path, node.state_dir) if path else None,
         "http": asked(url, env, args, node),
     }
     found = hide(found, secret(env))
@@ -164,7 +167,7 @@ def checkpoint(path: str, state_dir: str) -> dict[str, Any]:
         "problems": problems,
         "tensors": len(names),
         "visual": visual,
-        "revision": revision(path, state_dir),
+        "revision": served.revision(path, state_dir),
     }
 
 
@@ -174,20 +177,6 @@ def listed(index: str) -> list[str]:
         return sorted(set(map(str, json.loads(read(index) or '{"weight_map": {}}')["weight_map"].values())))
     except (ValueError, KeyError, TypeError, AttributeError):
         return []
-
-
-def revision(path: str, state_dir: str) -> str | None:
-    """The commit that sparkops or `hf download --local-dir` has noted, or that names a snapshot of the hub's cache."""
-    from sparkops.node.weights_record import Record
-
-    record = Record.of(state_dir, path)
-    if record is not None and "@" in record.source:
-        return record.source.rpartition("@")[2]
-    head, _, last = path.rstrip("/").rpartition("/")
-    if head.endswith("/snapshots"):
-        return last
-    noted = read(os.path.join(path, ".cache/huggingface/download/config.json.metadata"))
-    return noted.partition("\n")[0].strip() or None
 
 
 def asked(url: str, env: str, args: Args, node: Node) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 
-from sparkops.node import condition, releases, systemd, weights
+from sparkops.node import condition, releases, served, systemd, weights
 from sparkops.node.api import Arguments, Failure, Node, Outcome, Patch
 
 TYPE_CHECKING = False
@@ -39,6 +39,7 @@ class Args(Arguments):
     engine_path: str | None = None  # an environment to adopt; null: home/engines/ID, which sparkops builds
     python: str = "python3"  # the interpreter that one is built with
     expect_cuda: str | None = None  # what torch/version.py must say
+    files: dict[str, str] = {}  # its further files, as python_venv takes them
     patches: list[Patch] = []  # what it must carry
     scope: Literal["system", "user"] = "system"
     port: int = 8000  # where the copy will listen
@@ -49,7 +50,7 @@ def apply(args: Args, node: Node) -> Outcome:
     home, model_path = at_home(args.home), at_home(args.model_path)
     manager = systemd.Manager(node, args.scope)
     services = deployed(home, manager, args.service)
-    unit = systemd.unit_name(f"sparkops-{args.service}")
+    unit = releases.unit_of(args.service)
     main = next((one["pid"] for one in services if one["unit"] == unit), 0)
     version, error = condition.driver_version(node)
     engine = engine_state(args, home)
@@ -107,7 +108,7 @@ def engine_state(args: Args, home: str) -> dict[str, Any]:
         state = "complete" if os.path.isdir(path) else "missing"
         return {**said, "state": state, "problems": installed.problems(*look)}
     try:
-        state = Wanted(path, locked["lock"], args.patches).state()
+        state = Wanted(path, locked["lock"], args.patches, args.files).state()
     except Failure as other:
         return {**said, "state": "other", "problems": [other.msg]}
     kin = state == "missing" and has_kin(os.path.dirname(path), locked["id"])
@@ -135,11 +136,11 @@ def deployed(home: str, manager: systemd.Manager, service: str) -> list[dict[str
         words = release["words"]
         recipe = release["recipe"] if isinstance(release["recipe"], dict) else {}
         port = condition.option(words, "--port", "8000")
-        path = words[words.index("serve") + 1] if "serve" in words[:-1] else ""
+        path = served.checkpoint_path(words)
         found.append(
             {
                 "name": name,
-                "unit": f"sparkops-{name}.service",
+                "unit": releases.unit_of(name),
                 "own": name == service,
                 "recipe": {key: recipe.get(key) for key in SAID},
                 "host": condition.option(words, "--host", "127.0.0.1"),

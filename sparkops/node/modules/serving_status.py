@@ -10,20 +10,16 @@ from __future__ import annotations
 
 import os
 
-from sparkops.node import drift, nvidia, releases, systemd
+from sparkops.node import condition, drift, nvidia, releases, serving_probe, systemd
 from sparkops.node.api import Arguments, Node, Outcome, Path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal
 
-# Prometheus names of vLLM 0.24.0 (FACTS §2) -> ours.
-METRICS = {
-    "vllm:num_requests_running": "running",
-    "vllm:num_requests_waiting": "waiting",
-    "vllm:generation_tokens_total": "tokens",
-    "vllm:kv_cache_usage_perc": "kv_use",
-}
+# Prometheus names of vLLM 0.24.0, without prefix (FACTS §2), of what is told as it stands; and what counts tokens.
+METRICS = {"running": "num_requests_running", "waiting": "num_requests_waiting", "kv_use": "kv_cache_usage_perc"}
+TOKENS = "generation_tokens_total"
 
 
 class Args(Arguments):
@@ -38,20 +34,23 @@ def apply(args: Args, node: Node) -> Outcome:
 
     Result: services, mem_available, mem_free (bytes), power_w, temperature_c, driver, kernel, reboot_pending. Each
     service: service, unit_state, since (s since the epoch), release, confirmed, back_from, recipe, url, model, health
-    (HTTP), running, waiting, tok_s, kv_use (0 to 1), drift, patches, engine, kernel_then, driver_then (at the deploy).
+    (HTTP), running, waiting, tok_s, kv_use (0 to 1), drift, patches, engine, adopted, kernel_then, driver_then (at the
+    deploy).
     """
     manager = systemd.Manager(node, args.scope)
     names = releases.services(args.home) if args.service is None else [args.service]
     services = [_copy(args.home, name, manager) for name in names]
     _load(services, args.interval, node)
     reboot = any(os.path.exists(path) for path in ("/run/reboot-required", "/var/run/reboot-required"))
-    beneath = {**_memory(), **nvidia.gpu(node), "kernel": os.uname().release, "reboot_pending": reboot}
+    memory = condition.memory()
+    said = {"mem_available": memory["available"], "mem_free": memory["free"]}
+    beneath = {**said, **nvidia.gpu(node), "kernel": os.uname().release, "reboot_pending": reboot}
     return Outcome.ok(services=services, **beneath)
 
 
 def _copy(home: str, service: str, manager: systemd.Manager) -> dict[str, Any]:
     folder = releases.service_folder(home, service)
-    shown = manager.show(systemd.unit_name(f"sparkops-{service}"))
+    shown = manager.show(releases.unit_of(service))
     number = releases.linked(folder)
     about = drift.document(os.path.join(folder, "current", releases.META))
     serve = drift.document(os.path.join(folder, "current", "serve.json"))
@@ -62,7 +61,7 @@ def _copy(home: str, service: str, manager: systemd.Manager) -> dict[str, Any]:
         "unit_state": shown.get("ActiveState", "unknown") if shown.get("LoadState") == "loaded" else "absent",
         "since": systemd.started_at(shown) or None,
         "release": number,
-        "confirmed": number is not None and releases.deadline(folder, number) is None,
+        "confirmed": releases.confirmed(folder, number),
         "back_from": _failed_later(folder, number),
         "recipe": about.get("recipe"),
         "url": serve.get("url"),
@@ -91,19 +90,19 @@ def _load(services: list[dict[str, Any]], interval: float, node: Node) -> None:
         copy["health"] = _get(copy["url"], "/health")[0]
         if copy["health"] is None:
             continue
-        said = _metrics(_get(copy["url"], "/metrics")[1])
-        copy.update({name: said.get(name) for name in ("running", "waiting", "kv_use")})
-        if "tokens" in said:
-            before[copy["service"]] = (said["tokens"], time.monotonic())
+        said = serving_probe.series(_get(copy["url"], "/metrics")[1])
+        copy.update({name: said.get(theirs) for name, theirs in METRICS.items()})
+        if TOKENS in said:
+            before[copy["service"]] = (said[TOKENS], time.monotonic())
     if not before or interval <= 0:
         return
     node.pause(interval)
     for copy in services:
         if copy["service"] in before:
             tokens, at = before[copy["service"]]
-            after = _metrics(_get(copy["url"], "/metrics")[1])
-            if "tokens" in after:
-                copy["tok_s"] = round((after["tokens"] - tokens) / (time.monotonic() - at), 1)
+            after = serving_probe.series(_get(copy["url"], "/metrics")[1])
+            if TOKENS in after:
+                copy["tok_s"] = round((after[TOKENS] - tokens) / (time.monotonic() - at), 1)
 
 
 def _get(url: str, path: str) -> tuple[int | None, str]:
@@ -118,27 +117,3 @@ def _get(url: str, path: str) -> tuple[int | None, str]:
         return error.code, ""
     except (URLError, OSError):
         return None, ""
-
-
-def _metrics(text: str) -> dict[str, float]:
-    """The figures we know, summed over their labels."""
-    found: dict[str, float] = {}
-    for line in text.splitlines():
-        name = METRICS.get(line.partition("{")[0].partition(" ")[0])
-        if name is not None:
-            try:
-                found[name] = found.get(name, 0.0) + float(line.rpartition(" ")[2])
-            except ValueError:
-                continue
-    return found
-
-
-def _memory() -> dict[str, int | None]:
-    found: dict[str, int | None] = {"mem_available": None, "mem_free": None}
-    names = {"MemAvailable:": "mem_available", "MemFree:": "mem_free"}
-    with open("/proc/meminfo", encoding="ascii") as file:
-        for line in file:
-            words = line.split()
-            if words[0] in names:
-                found[names[words[0]]] = int(words[1]) * 1024
-    return found

@@ -37,6 +37,9 @@ class Args(Arguments):
     state: started restarts a running unit when its text, or a path in `watch` (a link: the link itself), is newer
     than its process, or with `restart`. absent stops it and removes its file. watch: what the unit runs from.
     restart: a task before it changed what it runs (check mode, where nothing on disk is newer, needs to be told).
+
+    known: the content comes from a file on the node, which the service itself may have written: in the system scope it
+    is written only when it has been this unit's before, and else the unit stays as it is, with a warning.
     """
 
     name: str
@@ -46,6 +49,7 @@ class Args(Arguments):
     enabled: bool | None = None
     watch: list[Path] = []
     restart: bool = False
+    known: bool = False
 
 
 def apply(args: Args, node: Node) -> Outcome:
@@ -82,6 +86,7 @@ class Unit:
         self.actions: list[str] = []
         self.diff: str | None = None
         self.kept: str | None = None
+        self.warnings: list[str] = []
         self.now: dict[str, str] = {}
 
     def act(self, action: str, verb: str, *words: str) -> None:
@@ -126,21 +131,31 @@ class Unit:
         """The unit's file."""
         if self.args.content is None:
             return
-        from sparkops.node import files, placing
+        from sparkops.node import files, placing, units
+
+        data = self.args.content.encode("utf-8", "surrogateescape")
+        if self.args.known and self.args.scope == "system" and not units.known(self.path, data):
+            self.warnings.append(f"{self.name} stays as it is: nobody can tell who wrote the one of that release")
+            return
 
         if not self.node.check:
             try:
                 os.makedirs(os.path.dirname(self.path), exist_ok=True)
             except OSError as error:
                 raise files.refusal("make the folder of", self.path, error) from error
-        wanted = placing.Content.of(self.args.content.encode("utf-8", "surrogateescape"))
+        wanted = placing.Content.of(data)
         attributes = placing.Attributes("0644", None, None)
+        guarded = self.args.scope == "system" and not self.node.check
         if os.path.isfile(self.path) and not placing.same(self.path, wanted) and not self.node.check:
             self.kept = keep(self.path)
+            if guarded and not self.kept:
+                units.remember(self.path, files.read(self.path))
         placed = placing.place(self.path, wanted, attributes, self.node, backup=False, force=True)
         if placed.state == "changed":
             self.actions.append("unit written")
             self.diff = placed.diff
+        if guarded:
+            units.remember(self.path, data)
 
     def load(self) -> None:
         """Have systemd read what is on disk, and look at the unit."""
@@ -156,7 +171,7 @@ class Unit:
 
     def exists(self) -> bool:
         """Whether there is a unit to work on. Raises Failure when not, except in check mode."""
-        if self.args.content is not None:
+        if self.args.content is not None and not self.warnings:
             return True
         if self.now.get("LoadState") in ("loaded", "masked"):
             return True
@@ -227,12 +242,12 @@ class Unit:
     def failure(self, message: str) -> Failure:
         """The Failure with what the unit logged last."""
         journal = self.manager.journal(self.name)
-        lines = journal or ["(its journal is empty, or this user may not read it)"]
+        lines = systemd.shown(journal) or ["(its journal is empty, or this user may not read it)"]
         return Failure("\n".join([message, *lines]), journal=journal, **self.said())
 
     def remove(self) -> None:
         """Stop and disable the unit and take its file away."""
-        from sparkops.node import files
+        from sparkops.node import files, units
 
         there = os.path.lexists(self.path)
         self.now = self.manager.show(self.name)
@@ -244,6 +259,7 @@ class Unit:
             self.actions.append("unit removed")
             if not self.node.check:
                 try:
+                    units.forget(self.path)
                     os.unlink(self.path)
                     files.sync_folder(os.path.dirname(self.path))
                 except OSError as error:
@@ -264,6 +280,7 @@ class Unit:
             "enabled": self.now.get("UnitFileState", ""),
             "pid": systemd.number(self.now, "MainPID"),
             **({"backup_file": self.kept} if self.kept else {}),
+            **({"warnings": self.warnings} if self.warnings else {}),
         }
 
     def outcome(self) -> Outcome:

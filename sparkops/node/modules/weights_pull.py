@@ -132,7 +132,7 @@ def pull(args: Args, path: str, node: Node) -> dict[str, Any]:
 
 
 def pin(args: Args, hub: Any, record: Any, folder: str, node: Node) -> dict[str, Any]:
-    """What is to come: of an unfinished download's commit, of the checkpoint's, or of another that is asked for."""
+    """What is to come: of an unfinished download's commit, the checkpoint's, or another that is asked for."""
     from sparkops.node import files
     from sparkops.node import weights_record as weights
 

@@ -190,6 +190,16 @@ def test_a_release_says_what_it_must_be(tmp_path: Path, server: Serving, apply: 
     assert check().state == "ok", "a release of an older sparkops"
 
 
+def test_a_release_says_how_long_its_start_may_take(tmp_path: Path, server: Serving, apply: Any) -> None:
+    server.status["/health"] = 503
+    (tmp_path / "serve.json").write_text(json.dumps({"url": url(server), "model": MODEL}))
+    (tmp_path / "recipe.json").write_text('{"expect": {"ready_within": 0.3}}')
+    with pytest.raises(Failure, match=r"not ready after 0\.3 s"):
+        apply("http_ready", release=str(tmp_path))
+    with pytest.raises(Failure, match=r"not ready after 0\.1 s"):
+        apply("http_ready", release=str(tmp_path), timeout=0.1)
+
+
 def test_the_key_comes_from_the_file_and_is_not_shown(tmp_path: Path, server: Serving, apply: Any) -> None:
     server.key = "hush"
     with pytest.raises(Failure, match="env_file must hold"):

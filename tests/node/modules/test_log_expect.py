@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from sparkops.node.api import Failure
 
 BACKEND = "Using TRITON Fp8 MoE backend"
 TOKENS = 308955
+CACHE = "GPU KV cache size: 308,955 tokens"
 
 
 @pytest.fixture
@@ -67,3 +69,19 @@ def test_what_does_not_run_has_logged_nothing(journal: Any, apply: Any) -> None:
     with pytest.raises(Failure, match="is not running: failed"):
         look(apply)
     assert look(apply, check=True).state == "unknown"
+
+
+def test_a_copy_that_has_served_for_long(node: Any, apply: Any, journal: Any, tmp_path: Path) -> None:
+    journal()
+    since = int((time.clock_gettime(time.CLOCK_MONOTONIC) - 7200) * 1e6)
+    shown = f"LoadState=loaded\\nActiveState=active\\nExecMainStartTimestampMonotonic={since}\\n"
+    node.program("systemctl", f"#!/bin/sh\nprintf '{shown}'\n")
+    (tmp_path / "tail").write_text(f"{_stamp(-60)} spark-1 run[7]: INFO: POST /v1/completions\n")
+    (tmp_path / "start").write_text("".join(f"{_stamp(-7199)} spark-1 run[7]: {line}\n" for line in (BACKEND, CACHE)))
+    grep = f'for one; do case $one in --grep=*) exec grep -P -e "${{one#--grep=}}" {tmp_path}/start; esac; done'
+    node.program("journalctl", f"#!/bin/sh\n{grep}\nexec cat {tmp_path}/tail\n")
+    assert look(apply).result == {"missing": [], "kv_cache_tokens": TOKENS, "warnings": []}
+    # Nobody can tell what the journal has dropped.
+    done = look(apply, expect=["Using (another) backend.*"])
+    assert (done.state, done.result["missing"]) == ("ok", ["Using (another) backend.*"])
+    assert "the journal no longer has all of its start" in done.msg

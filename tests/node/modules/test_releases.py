@@ -14,6 +14,7 @@ import pytest
 from sparkops.node import releases
 from sparkops.node.api import Failure, Outcome
 from sparkops.node.jobs import Job
+from sparkops.node.modules import release
 from sparkops.node.runtime import LocalNode
 
 
@@ -37,9 +38,9 @@ def _defaults(module: Any, args: dict[str, Any]) -> dict[str, Any]:
     return {**{name: getattr(module.Args, name) for name in names}, **args}
 
 
-def deploy(apply: Any, text: str, engine: str = "e1", within: float | None = None) -> Outcome:
+def deploy(apply: Any, text: str, engine: str = "e1", within: float | None = None, unit: str | None = None) -> Outcome:
     files = {"run": {"content": text, "mode": "0755"}}
-    found: Outcome = apply("release", files=files, meta={"engine": engine}, confirm_within=within)
+    found: Outcome = apply("release", files=files, meta={"engine": engine}, confirm_within=within, unit=unit)
     return found
 
 
@@ -136,6 +137,58 @@ def test_the_guard_goes_back_at_the_fourth_start_of_a_trial(apply: Any, tmp_path
     assert current(tmp_path) == "3", "a confirmed release may start as often as it is asked to"
 
 
+def test_a_confirmation_that_a_power_cut_stopped_is_ended_by_the_guard(apply: Any, tmp_path: Path) -> None:
+    deploy(apply, "one")
+    apply("release_confirm")
+    deploy(apply, "two", within=3600)
+    guard = tmp_path / "releases/vllm/guard"
+    guard.write_text((Path(__file__).parents[3] / "templates/guard.j2").read_text())
+    releases.point(str(tmp_path / "releases/vllm"), 2, "confirmed")
+    said = subprocess.run(["sh", guard], check=True, capture_output=True, text=True)
+    assert (said.stdout, said.stderr, current(tmp_path)) == ("", "", "2")
+    assert not (tmp_path / "releases/vllm/2/unconfirmed").exists()
+
+
+def test_a_confirmation_that_comes_too_late_says_so(
+    apply: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deploy(apply, "one")
+    apply("release_confirm")
+    deploy(apply, "two", within=3600)
+    confirm = releases.confirm
+
+    def late(folder: str, number: int) -> bool:
+        releases.point(folder, 1)
+        return confirm(folder, number)
+
+    monkeypatch.setattr(releases, "confirm", late)
+    with pytest.raises(Failure, match="release 2 is not current any more: the node went back to 1 by itself"):
+        apply("release_confirm", release=2)
+
+
+def test_a_copy_that_hangs_is_killed_when_its_trial_is_over(
+    apply: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = "trap '' TERM; touch $0/deaf; while :; do sleep 0.1; done"
+    with subprocess.Popen(["sh", "-c", script, tmp_path]) as deaf:
+        while not (tmp_path / "deaf").exists():
+            time.sleep(0.01)
+        systemctl = tmp_path / "bin/systemctl"
+        systemctl.parent.mkdir()
+        systemctl.write_text(f"#!/bin/sh\necho MainPID={deaf.pid}\n")
+        systemctl.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{systemctl.parent}:/usr/bin:/bin")
+        monkeypatch.setattr(release, "STOP_WITHIN", 0.5)
+        deploy(apply, "one")
+        apply("release_confirm")
+        deploy(apply, "two", within=0.5, unit="sparkops-vllm")
+        try:
+            assert deaf.wait(20) == -9
+        finally:
+            deaf.kill()
+    assert current(tmp_path) == "1"
+
+
 def test_the_guard_goes_back_only_after_the_deadline(apply: Any, tmp_path: Path) -> None:
     deploy(apply, "one")
     apply("release_confirm")
@@ -151,6 +204,15 @@ def test_the_guard_goes_back_only_after_the_deadline(apply: Any, tmp_path: Path)
     subprocess.run(["sh", guard], check=True)
     assert current(tmp_path) == "1"
     assert not list(tmp_path.glob("releases/vllm/.sparkops*"))
+
+
+def test_going_back_tells_the_unit_of_what_it_goes_to(apply: Any) -> None:
+    for user in ("one", "two"):
+        unit = {"content": f"[Service]\nUser={user}\nExecStart=/x\n"}
+        apply("release", files={"run": {"content": user, "mode": "0755"}, "unit": unit})
+    back = apply("release_back", check=True).result
+    assert (back["unit"], back["user"]) == ("[Service]\nUser=one\nExecStart=/x\n", "one")
+    assert apply("release_back", to=2).result["user"] == "two"
 
 
 def test_going_back(apply: Any, tmp_path: Path) -> None:
@@ -170,7 +232,10 @@ def test_going_back(apply: Any, tmp_path: Path) -> None:
     with pytest.raises(Failure, match="there are: 1, 2, 3"):
         apply("release_back", to=9)
     (tmp_path / "releases/vllm/2/unconfirmed").write_text("1")
-    assert apply("release_back", check=True).result == {"release": 1, "previous": 3, "warnings": []}
+    assert apply("release_back", check=True).result == {
+        **{"release": 1, "previous": 3, "warnings": []},
+        **{"unit": None, "user": None},
+    }
     # One that is named is gone to all the same, and said to be what it is.
     said = ["release 2 has never been confirmed: nobody has seen it serve here"]
     assert apply("release_back", check=True, to=2).result["warnings"] == said
@@ -192,9 +257,18 @@ def test_pruning_keeps_what_is_in_use(apply: Any, tmp_path: Path) -> None:
     assert apply("release_prune", keep=2).state == "ok"
 
 
+def test_pruning_keeps_what_rollback_goes_to(apply: Any, tmp_path: Path) -> None:
+    """However many trials have failed since."""
+    for number in range(1, 6):
+        deploy(apply, str(number))
+        (tmp_path / f"releases/vllm/{number}/{releases.MARKER}").write_text("1") if number in (2, 3, 4) else None
+    assert apply("release_prune", keep=1).result["removed"] == [2, 3, 4]
+    assert apply("release_back").result["release"] == 1
+
+
 def test_an_engine_of_another_service_stays(apply: Any, tmp_path: Path) -> None:
     (tmp_path / "engines/e1").mkdir(parents=True)
-    for text in ("1", "2"):
+    for text in ("1", "2", "3"):
         deploy(apply, text, "e1" if text == "1" else "e2")
     other = tmp_path / "releases/second/1"
     other.mkdir(parents=True)
@@ -220,6 +294,21 @@ def test_removing_a_service_keeps_what_others_use(apply: Any, tmp_path: Path) ->
     for name in ("", ".", "..", "a/b"):
         with pytest.raises(Failure, match="must be letters"):
             apply("release_remove", service=name)
+
+
+def test_what_a_killed_removal_left_is_taken_away(apply: Any, tmp_path: Path) -> None:
+    for name in ("engines/.sparkops-e1", "releases/.sparkops-vllm"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "file").write_text("")
+    deploy(apply, "1")
+    assert apply("release_prune", check=True).state == "changed"
+    assert apply("release_prune").result == {"removed": [], "engines": [".sparkops-e1"]}
+    assert apply("release_prune").state == "ok"
+    assert apply("release_remove").state == "changed"
+    (tmp_path / "releases/.sparkops-vllm").mkdir()
+    assert apply("release_remove").state == "changed"
+    assert apply("release_remove").state == "ok"
+    assert [*tmp_path.glob("*/.*")] == []
 
 
 def test_a_trial_ends_with_the_boot_in_which_it_began(apply: Any, tmp_path: Path) -> None:

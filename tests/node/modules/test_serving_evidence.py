@@ -156,6 +156,14 @@ def test_a_copy_that_serves(place: Path, server: Server, apply: Any) -> None:
     assert KEY not in json.dumps(result)
 
 
+def test_a_command_that_somebody_has_edited(place: Path, server: Server, apply: Any) -> None:
+    release(place, 0)
+    run = place / "home/releases/vllm/current/run"
+    run.write_text(run.read_text().replace("--port 0", '--port "$PORT"'))
+    _, seen = collect(place, apply, port=server.server_port)
+    assert (seen.port, seen.http.health) == (server.server_port, 200)
+
+
 def test_nothing_is_changed_and_check_mode_sees_the_same(place: Path, apply: Any) -> None:
     release(place, free_port())
     before = sorted((str(path), path.lstat().st_mtime_ns) for path in place.rglob("*"))

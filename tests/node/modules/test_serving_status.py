@@ -91,3 +91,21 @@ def test_one_service_alone_and_one_that_is_not_there(home: Path, apply: Any, nod
     (copy,) = apply("serving_status", home=str(home), service="none").result["services"]
     assert (copy["unit_state"], copy["release"], copy["confirmed"], copy["drift"]) == ("absent", None, False, None)
     assert apply("serving_status", home=str(home / "nowhere")).result["services"] == []
+
+
+def test_a_first_release_that_nobody_has_seen_serve_is_not_confirmed(home: Path, apply: Any) -> None:
+    deploy(home, "one", "http://127.0.0.1:9", apply)
+
+    def confirmed() -> tuple[bool, bool]:
+        (copy,) = apply("serving_status", home=str(home), interval=0).result["services"]
+        return copy["confirmed"], apply("serving_drift", home=str(home), service="one").result["confirmed"]
+
+    assert confirmed() == (False, False)
+    apply("release_confirm", home=str(home), service="one")
+    assert confirmed() == (True, True)
+
+
+def test_a_service_with_the_name_of_another_kind_of_unit(home: Path, apply: Any, node: HereNode) -> None:
+    deploy(home, "a.socket", "http://127.0.0.1:9", apply)
+    apply("serving_status", home=str(home), interval=0)
+    assert [argv[-1] for argv in node.ran if argv[0] == "systemctl"] == ["sparkops-a.socket.service"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sparkops.node import systemd
 from sparkops.node.modules import systemd_unit
 
 OURS = "# Written by sparkops. What is served stands elsewhere.\n[Service]\nExecStart=/bin/{name}\n"
@@ -21,7 +22,7 @@ def folder(node: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
-def write(node: Any, content: str, check: bool = False) -> systemd_unit.Unit:
+def write(node: Any, content: str, check: bool = False, **more: Any) -> systemd_unit.Unit:
     values: dict[str, Any] = {
         "content": content,
         "scope": "user",
@@ -29,9 +30,10 @@ def write(node: Any, content: str, check: bool = False) -> systemd_unit.Unit:
         "enabled": None,
         "watch": [],
         "restart": False,
+        "known": False,
     }
     node.check = check
-    unit = systemd_unit.Unit("vllm.service", systemd_unit.Args(name="vllm", **values), node)
+    unit = systemd_unit.Unit("vllm.service", systemd_unit.Args(name="vllm", **{**values, **more}), node)
     unit.write()
     return unit
 
@@ -63,3 +65,32 @@ def test_the_same_text_without_the_mark_is_not_kept(node: Any, folder: Path) -> 
     (folder / "vllm.service").write_text(THEIRS)
     write(node, THEIRS)
     assert [path.name for path in folder.iterdir()] == ["vllm.service"]
+
+
+def test_a_text_that_the_service_may_have_written_is_not_installed(
+    node: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "units"
+    monkeypatch.setattr(systemd.Manager, "folder", lambda _: str(folder))
+    folder.mkdir()
+    path = folder / "vllm.service"
+    one, two, evil = (OURS.format(name=name) for name in ("one", "two", "evil"))
+    # As an older sparkops left it: without a record.
+    path.write_text(one)
+    write(node, two, scope="system")
+    for check in (True, False):
+        unit = write(node, evil, check, scope="system", known=True)
+        assert (path.read_text(), unit.actions) == (two, [])
+        (warning,) = unit.said()["warnings"]
+        assert "vllm.service stays as it is" in warning
+    for text in (one, two, two):
+        unit = write(node, text, scope="system", known=True)
+        assert (path.read_text(), "warnings" in unit.said()) == (text, False)
+    assert (folder / "vllm.service.known").stat().st_mode & 0o777 == 0o644
+    unit.remove()
+    assert list(folder.iterdir()) == []
+    assert write(node, one, scope="system", known=True).said()["warnings"]
+    # A user's unit is that user's either way.
+    write(node, evil, known=True, scope="user")
+    assert path.read_text() == evil
+    assert [one.name for one in folder.iterdir()] == ["vllm.service"]

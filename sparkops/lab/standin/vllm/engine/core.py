@@ -36,7 +36,9 @@ class Engine:
         self.resident_tokens = 0
         self.prompt_tokens = 0
         self.generated_tokens = 0
-        self.finished: dict[str, int] = {"stop": 0, "length": 0, "abort": 0}
+        self.finished: dict[str, int] = {"stop": 0, "length": 0, "abort": 0, "error": 0, "repetition": 0}
+        # Of each histogram: how often, and the sum of seconds.
+        self.seconds = {"time_to_first_token_seconds": (0, 0.0), "e2e_request_latency_seconds": (0, 0.0)}
         self.drafts = 0
         self.accepted_tokens = 0
         self._changed = threading.Condition()
@@ -67,6 +69,12 @@ class Engine:
                 self.drafts += 1
                 self.accepted_tokens += accepted
 
+    def observe(self, name: str, seconds: float) -> None:
+        """Add to a histogram."""
+        with self._changed:
+            count, total = self.seconds[name]
+            self.seconds[name] = (count + 1, total + seconds)
+
     def die(self) -> None:
         """The engine's process is gone: no more tokens, and /health says so."""
         self.dead.set()
@@ -79,7 +87,7 @@ class Engine:
 
 
 class Answer:
-    """The answer to one prompt: iterate for its tokens' texts; `finish_reason` is set once they have ended."""
+    """The answer to one prompt: iterate for its tokens' texts; `finish_reason` is set with the last one."""
 
     def __init__(self, engine: Engine, prompt: list[int], *, limit: int, ignore_eos: bool) -> None:
         self._engine = engine
@@ -99,8 +107,12 @@ class Answer:
                 return
             self._engine.count_token(index)
             self.completion_tokens += 1
+            if index == 0:
+                self._engine.observe("time_to_first_token_seconds", time.monotonic() - start)
+            if index == self._length - 1:
+                self.finish_reason = self._full
+                self._engine.observe("e2e_request_latency_seconds", time.monotonic() - start)
             yield tokens.GARBAGE if has_defect("garbage") else tokens.word(self._seed, index)
-        self.finish_reason = self._full
 
     def _cut(self, due: float) -> bool:
         """Wait until `due` (monotonic seconds) and, when wedged, beyond. True: the engine stops."""

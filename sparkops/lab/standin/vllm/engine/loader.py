@@ -43,12 +43,12 @@ def load(args: Namespace, checkpoint: Checkpoint) -> Loaded:
     draft_tokens = (args.speculative_config or {}).get("num_speculative_tokens", 0)
     cache = KVCache(config["text_config"], length=length, draft=draft_tokens)
     say(
-        "config.py:421",
+        "interface.py:773",
         f"Setting attention block size to {cache.block_size} tokens to ensure that attention page size is >= "
         "mamba page size.",
     )
     say(
-        "core.py:109",
+        "core.py:114",
         f"Initializing a V1 LLM engine (v{__version__}) with config: model='{args.model}', max_seq_len={length}, "
         f"speculative_config={args.speculative_config}, enforce_eager={args.enforce_eager}",
     )
@@ -69,8 +69,8 @@ def load(args: Namespace, checkpoint: Checkpoint) -> Loaded:
         # As an engine would that lays out its blocks in another way.
         pool -= cache.block_bytes
     tokens, concurrency = cache.tokens(pool), cache.concurrency(pool)
-    say("kv_cache_utils.py:1708", f"GPU KV cache size: {tokens:,} tokens")
-    say("kv_cache_utils.py:1713", f"Maximum concurrency for {length:,} tokens per request: {concurrency:.2f}x")
+    say("kv_cache_utils.py:2146", f"GPU KV cache size: {tokens:,} tokens")
+    say("kv_cache_utils.py:2147", f"Maximum concurrency for {length:,} tokens per request: {concurrency:.2f}x")
     return Loaded(
         max_model_len=length // 2 if has_defect("length") else length,
         kv_tokens=tokens,
@@ -115,8 +115,10 @@ def load_model(args: Namespace, checkpoint: Checkpoint, architecture: type[Multi
     if args.speculative_config:
         draft = Qwen3_5MTP(checkpoint.config)
         draft.load_weights(name for name in names if name.startswith("mtp."))
+    # A bar that is drawn anew over itself: the journal takes a line with a carriage return for binary data.
+    say("weight_utils.py:900", "Loading safetensors checkpoint shards: 100% Completed | 1/1 [00:00<00:00, 75.34it/s]\r")
     seconds = time.monotonic() - start
-    say("default_loader.py:384", f"Loading weights took {seconds:.2f} seconds")
+    say("default_loader.py:430", f"Loading weights took {seconds:.2f} seconds")
     say(
         "gpu_model_runner.py:4820",
         f"Model loading took {checkpoint.bytes / GIB:.2f} GiB memory and {seconds:.6f} seconds",

@@ -32,6 +32,14 @@ def render(engine: Engine, model: str) -> str:
     lines = []
     for name, kind, text, value in series:
         lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}", f"{name}{labels(model)} {value}"]
+    for histogram, (count, total) in engine.seconds.items():
+        name = f"vllm:{histogram}"
+        lines += [f"# HELP {name} Histogram of {histogram}.", f"# TYPE {name} histogram"]
+        lines += [
+            f"{name}_bucket{labels(model, le='+Inf')} {float(count)}",
+            f"{name}_count{labels(model)} {float(count)}",
+        ]
+        lines += [f"{name}_sum{labels(model)} {total}"]
     name = "vllm:request_success_total"
     lines += [f"# HELP {name} Count of successfully processed requests.", f"# TYPE {name} counter"]
     lines += [

@@ -75,7 +75,9 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path == "/version":
             self.reply_json(200, {"version": __version__})
         else:
-            self.reply_json(404, {"detail": "Not Found"})
+            known = self.path in ("/v1/completions", "/v1/chat/completions", "/tokenize")
+            status = HTTPStatus.METHOD_NOT_ALLOWED if known else HTTPStatus.NOT_FOUND
+            self.reply_json(status, {"detail": status.phrase})
 
     def do_POST(self) -> None:
         """Completions and tokens."""
@@ -131,8 +133,9 @@ class Handler(BaseHTTPRequestHandler):
         if call.chat:
             self.event(json.dumps(call.chunk("", role="assistant")))
         for text in answer:
-            self.event(json.dumps(call.chunk(text)))
-        self.event(json.dumps(call.chunk("", answer.finish_reason)))
+            self.event(json.dumps(call.chunk(text, answer.finish_reason)))
+        if answer.finish_reason == "abort":
+            self.event(json.dumps(call.chunk("", answer.finish_reason)))
         if call.include_usage:
             self.event(json.dumps(call.usage_chunk(answer)))
         self.event("[DONE]")

@@ -40,7 +40,7 @@ class Call:
             message = f"The model `{self.model}` does not exist."
             raise BadRequest(message, param="model", status=404, kind="NotFoundError")
         self.prompt = prompt_of(body, chat=chat)
-        self.limit = limit_of(body, chat=chat, room=max_model_len - len(self.prompt))
+        self.limit = limit_of(body, chat=chat, longest=max_model_len, prompt=len(self.prompt))
         self.ignore_eos = bool(body.get("ignore_eos"))
         self.stream = bool(body.get("stream"))
         self.include_usage = bool((body.get("stream_options") or {}).get("include_usage"))
@@ -88,13 +88,20 @@ def prompt_of(body: dict[str, Any], *, chat: bool) -> list[int]:
     raise BadRequest("prompt must be a text or a list of token ids", param="prompt")
 
 
-def limit_of(body: dict[str, Any], *, chat: bool, room: int) -> int:
+def limit_of(body: dict[str, Any], *, chat: bool, longest: int, prompt: int) -> int:
     """The most tokens to generate: as asked, else 16, else (a chat) as many as there is room for."""
+    room = longest - prompt
     asked = body.get("max_completion_tokens") if chat else None
     if asked is None:
         asked = body.get("max_tokens")
     if asked is None:
         asked = room if chat else min(DEFAULT_COMPLETION_TOKENS, room)
+    if isinstance(asked, int) and asked > longest:
+        raise BadRequest(
+            f"max_tokens={asked} cannot be greater than max_model_len=max_total_tokens={longest}. Please request fewer "
+            f"output tokens. (parameter=max_tokens, value={asked})",
+            param="max_tokens",
+        )
     if not isinstance(asked, int) or asked < 1 or asked > room:
         raise BadRequest(
             f"'max_tokens' or 'max_completion_tokens' must be at least 1 and fit the context: {asked} were asked for, "
@@ -115,7 +122,9 @@ def usage(answer: Answer) -> dict[str, int]:
 
 def models(names: list[str], root: str, max_model_len: int) -> dict[str, Any]:
     """/v1/models."""
+    permission = {"object": "model_permission", "allow_sampling": True, "allow_view": True, "organization": "*"}
     common = {"object": "model", "created": int(time.time()), "owned_by": "vllm", "root": root, "parent": None}
+    common["permission"] = [permission]
     return {"object": "list", "data": [{"id": name, **common, "max_model_len": max_model_len} for name in names]}
 
 

@@ -12,6 +12,7 @@ from ..engine.core import Engine
 from ..engine.loader import load
 from ..logger import error, info, web, write
 from ..model_executor.checkpoint import Checkpoint, LocalEntryNotFoundError
+from . import failing
 from .cli.args import parser
 from .http import Server
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 STOP = {signal.SIGTERM, signal.SIGINT}
-INIT_FAILED = "Engine core initialization failed. See root cause above."
 DEFAULT_START_SECONDS = 0.5
 POLL_SECONDS = 0.02
 CUT_SECONDS = 5.0  # for streams that are cut short to end well-formed
@@ -36,8 +36,10 @@ def serve(args: Namespace) -> int:
     # Blocked here, so in all threads, and taken by the main thread when it is ready to act on them.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP | {signal.SIGUSR1, signal.SIGUSR2})
     names = args.served_model_name or [args.model]
-    info("APIServer", "api_server.py:1983", f"vLLM API server version {__version__}, serving model {args.model}")
-    info("APIServer", "utils.py:233", f"non-default args: {shown(args)}")
+    # The real one draws its name, in letters that are not ASCII and after many spaces.
+    info("APIServer", "api_utils.py:339", f"       \N{FULL BLOCK}\N{FULL BLOCK}  version {__version__}")
+    info("APIServer", "api_utils.py:339", f"       \N{FULL BLOCK}\N{FULL BLOCK}  model   {args.model}")
+    info("APIServer", "api_utils.py:273", f"non-default args: {shown(args)}")
     try:
         checkpoint = Checkpoint(args.model)
         server = Server((args.host, args.port), names=names, root=args.model, keys=keys(args))
@@ -69,17 +71,15 @@ def shown(args: Namespace) -> dict[str, object]:
 
 def start(args: Namespace, checkpoint: Checkpoint, server: Server) -> bool:
     """Load the model. False: it failed, and the log says why."""
-    info("APIServer", "model.py:580", f"Resolved architecture: {', '.join(checkpoint.architectures)}")
+    info("APIServer", "model.py:598", f"Resolved architecture: {', '.join(checkpoint.architectures)}")
     begun = time.monotonic()
     try:
         server.engine = Engine(load(args, checkpoint))
     except (ValueError, OSError, KeyError) as problem:
-        error("EngineCore", "core.py:1136", "EngineCore failed to start.")
-        error("EngineCore", "core.py:1136", f"{type(problem).__name__}: {problem}")
-        write("APIServer", f"RuntimeError: {INIT_FAILED} Failed core proc(s): {{}}")
+        failing.tell(problem)
         return False
     taken = time.monotonic() - begun
-    info("EngineCore", "core.py:288", f"init engine (profile, create kv cache, warmup model) took {taken:.2f} seconds")
+    info("EngineCore", "core.py:344", f"init engine (profile, create kv cache, warmup model) took {taken:.2f} s")
     return True
 
 
@@ -97,7 +97,7 @@ def told_to_stop(seconds: float) -> bool:
 def run(args: Namespace, server: Server) -> None:
     """Let clients in until told to stop, then close the listener and let requests end: in their time, or cut short."""
     engine = server.engine
-    info("APIServer", "api_server.py:598", f"Starting vLLM server on http://{args.host}:{args.port}")
+    info("APIServer", "api_server.py:581", f"Starting vLLM server on http://{args.host}:{args.port}")
     server.server_activate()
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": POLL_SECONDS}, daemon=True).start()
     web(f"Started server process [{os.getpid()}]")
@@ -110,17 +110,31 @@ def run(args: Namespace, server: Server) -> None:
         toggle(engine.wedged)
     if number == signal.SIGUSR2:
         engine.die()
-        error("APIServer", "async_llm.py:671", "AsyncLLM output_handler failed.")
-        error("APIServer", "async_llm.py:671", "EngineDeadError: EngineCore encountered an issue.")
+        error("APIServer", "async_llm.py:704", "AsyncLLM output_handler failed.")
+        error(
+            "APIServer",
+            "async_llm.py:704",
+            "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for "
+            "the root cause.",
+        )
         time.sleep(DEATH_SECONDS)
+    say("APIServer", "launcher.py:100", "API server: shutdown triggered")
+    how = "drain" if args.shutdown_timeout else "abort"
+    say("EngineCore", "core.py:1333", f"EngineCore: start mode={how} timeout={args.shutdown_timeout}s")
     web("Shutting down")
     server.shutdown()
     server.server_close()
     engine.drain(args.shutdown_timeout)
+    say("EngineCore", "core.py:1364", "EngineCore: request processing complete; starting resource teardown")
     engine.stopping.set()
     engine.drain(CUT_SECONDS)
     web("Application shutdown complete.")
     web(f"Finished server process [{os.getpid()}]")
+
+
+def say(process: str, source: str, message: str) -> None:
+    """A line about the shutdown."""
+    info(process, source, f"[shutdown] {message}")
 
 
 def toggle(event: threading.Event) -> None:
