@@ -49,6 +49,8 @@ def apply(args: Args, node: Node) -> Outcome:
                 record = weights.Record.of(node.state_dir, path)
                 if record:
                     record.forget(node.state_dir)
+                # The log of a download that failed goes with what it had brought.
+                incoming.forget_jobs(path, node)
     if args.only and kept:
         raise Failure("; ".join(f"{path} stays: {why}" for path, why in kept.items()), kept=kept)
     facts = {"removed": removed, "kept": kept, "freed": freed}

@@ -151,8 +151,10 @@ def pin(args: Args, hub: Any, record: Any, folder: str, node: Node) -> dict[str,
     elif name:
         raise Failure(f"{record.path} is {record.source}, not {args.repo}; prune it first, or set models_dir")
     listing = hub.listing(revision, os.path.join(folder, weights.SCRATCH), node)
-    for name in listing["files"]:
+    for name, one in listing["files"].items():
         weights.plain_name(name)
+        if not isinstance(one["size"], int) or one["size"] < 0:
+            raise Failure(f"{hub.endpoint} lists {name} of {args.repo} with {one['size']!r} bytes")
     if not listing["files"]:
         raise Failure(f"{args.repo} has no files at {revision}")
     pinned = {"asked": asked, **listing}

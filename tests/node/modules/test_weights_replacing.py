@@ -10,9 +10,10 @@ import pytest
 
 from sparkops.node import incoming
 from sparkops.node import weights_record as weights
-from sparkops.node.modules import weights_take
+from sparkops.node.api import Failure
+from sparkops.node.modules import weights_pull, weights_take
 from tests.node.grafting import BODY, checkpoint, donor
-from tests.node.modules.test_weights import FILES, contents, digest, fill, flip, put
+from tests.node.modules.test_weights import FILES, contents, digest, fill, flip, prune, put
 
 A, B = "a" * 40, "b" * 40
 
@@ -172,3 +173,50 @@ def test_a_link_out_of_the_folder_is_named(apply: Any, node: Any) -> None:
     (model / "a.safetensors").symlink_to("../blob")
     found = apply("weights_look", path=str(model), fabric_address="").result
     assert (found["present"], found["leads_out"]) == (True, "a.safetensors")
+
+
+def test_prune_takes_the_log_of_a_failed_transfer_along(apply: Any, node: Any) -> None:
+    path = f"{node.home}/models/model"
+    Path(weights.staging(path)).mkdir(parents=True)
+    job = Path(node.state_dir, "jobs", weights.job_key(path))
+    job.mkdir(parents=True)
+    (job / "log").write_text("it failed")
+    prune(apply, node)
+    assert not job.exists()
+
+
+class Lister:
+    """A hub that lists one file."""
+
+    endpoint = "http://hub"
+
+    def __init__(self, name: str, size: Any) -> None:
+        self.one = (name, size)
+
+    def listing(self, *_: Any) -> dict[str, Any]:
+        name, size = self.one
+        return {"commit": A, "files": {name: {"size": size, "sha256": None, "blob": ""}}}
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "said"),
+    [("a", None, "with None bytes"), ("a", -1, "with -1 bytes"), ("a", "9", "with '9' bytes"), ("../a", 1, "no name")],
+)
+def test_a_listing_that_cannot_be(node: Any, tmp_path: Path, name: str, size: Any, said: str) -> None:
+    args = weights_pull.Args(path="/m", repo="o/m", client="/c", revision="main", endpoint="http://hub")
+    with pytest.raises(Failure, match=said):
+        weights_pull.pin(args, Lister(name, size), None, str(tmp_path), node)
+    assert not (tmp_path / weights_pull.PIN).exists()
+
+
+def test_a_size_that_no_disk_has(tmp_path: Path) -> None:
+    with pytest.raises(Failure, match=r"1000000000\.0 GB are to come"):
+        incoming.check_space(str(tmp_path), 10**18)
+
+
+@pytest.mark.parametrize(
+    ("stall", "endpoint"), [(0, "http://hub"), (-1, "http://hub"), (1, "ftp://x"), (1, "nonsense")]
+)
+def test_what_no_hub_can_be_asked_with(stall: float, endpoint: str) -> None:
+    with pytest.raises(Failure, match=r"hub_stall|hub_url"):
+        weights_pull.refuse(weights_pull.Args(stall=stall, endpoint=endpoint))
