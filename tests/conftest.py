@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -60,6 +61,11 @@ SLOW = (
     "tests/node/test_uv.py", "tests/playbook/test_broken.py", "tests/runner/", "tests/templates/test_guard.py",
     "tests/test_conftest.py", "tests/test_wheel.py",
 )  # fmt: skip
+
+
+def pytest_configure() -> None:
+    """A shell's background jobs ignore Ctrl-C, and so would what the tests start and interrupt."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
