@@ -159,7 +159,8 @@ def _unit_path(value: Any) -> str:
     return unit_path(str(value))
 
 
-FILTERS: dict[str, Callable[..., Any]] = {
+# What Ansible does not have.
+OURS: dict[str, Callable[..., Any]] = {
     "environment_value": _environment_value,
     "unit_path": _unit_path,
     "unit_word": _unit_word,
@@ -167,6 +168,9 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "serving_failure": _cause,
     "weights_copies": _weights_copies,
     "weights_fetcher": _weights_fetcher,
+}
+FILTERS: dict[str, Callable[..., Any]] = {
+    **OURS,
     **{
         name: _as_list(jinja2.filters.FILTERS[name])
         for name in ("map", "select", "reject", "selectattr", "rejectattr", "batch", "slice")

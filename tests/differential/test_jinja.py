@@ -17,6 +17,7 @@ import yaml
 
 from sparkops.errors import SparkopsError
 from sparkops.playbook.environment import plugins
+from sparkops.playbook.filters import OURS
 from sparkops.playbook.template import OMIT, Templar
 from sparkops.project.values import Text
 from sparkops.project.yaml import load
@@ -54,8 +55,7 @@ VALUES = (
 )
 UNORDERED = {"union", "intersect", "difference", "symmetric_difference"}
 UNTRIED = {"random", "shuffle", "permutations", "combinations", "password_hash", "combine", "b64decode"}
-# Filters of our own.
-UNTRIED |= {"environment_value", "serving_failure"}
+UNTRIED |= set(OURS)
 # A list is no indent, and no name.
 PLAIN_ONLY = UNORDERED | {"to_json", "to_nice_json", "to_yaml", "to_nice_yaml"}
 OF_NAMES = {"filter", "test", "uri"}
