@@ -25,6 +25,8 @@ from sparkops.transport.fingerprint import fingerprint
 
 ATTEMPTS = 3
 STDERR_KEPT = 2000
+# paramiko raises EOFError where a socket was closed meanwhile.
+BROKEN = (OSError, EOFError, paramiko.SSHException)
 # Milliseconds in which a node's kernel must acknowledge what is sent (pings come each 10 s): then it is gone. The
 # system's own limit is a quarter of an hour, in which a rolling deploy would stand still.
 GONE_MS = 60_000
@@ -50,16 +52,16 @@ class SshChannel:
             # A packet at a time: sendall copies what is left of its buffer for each (FACTS §6).
             for start in range(0, len(data), PACKET):
                 self._channel.sendall(data[start : start + PACKET])
-        except OSError as error:
-            raise ConnectionLost(f"the connection broke: {self.last_words() or error}") from None
+        except BROKEN as error:
+            raise ConnectionLost(f"the connection broke: {self.last_words() or _reason(error)}") from None
 
     def read(self) -> bytes:
         """See Channel."""
         try:
             data: bytes = self._channel.recv(262144)
             return data
-        except OSError as error:
-            raise ConnectionLost(f"the connection broke: {error}") from None
+        except BROKEN as error:
+            raise ConnectionLost(f"the connection broke: {_reason(error)}") from None
 
     def last_words(self) -> str:
         """See Channel."""

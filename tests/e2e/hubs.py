@@ -92,9 +92,9 @@ def traffic(nodes: Nodes, names: Iterable[str], device: str = "enP7s7") -> dict[
 
 
 def leftovers(nodes: Nodes, node: str) -> str:
-    """What a transfer has left: folders beside, jobs, keys, listeners, programs."""
+    """What a transfer has left: folders beside, jobs, keys, listeners, programs; not a deploy's watch."""
     script = (
-        f"ls -A /{MODELS} | grep ^[.]; ls /home/spark/.local/share/sparkops/state/jobs;"
+        f"ls -A /{MODELS} | grep ^[.]; ls /home/spark/.local/share/sparkops/state/jobs | grep -v ^trial-;"
         " tail -n +2 /home/spark/.ssh/authorized_keys; ss -Hltn | grep -v ':22 ' | grep -v ':8000 ';"
         " pgrep -l 'rsync|hf'; true"
     )

@@ -89,6 +89,18 @@ def greets(address: Address, plain: socket.socket | None = None) -> bool:
         session.close()
 
 
+def test_a_write_on_a_connection_that_is_gone(place: Place) -> None:
+    channel = connect(place.address())
+    try:
+        assert isinstance(channel._socket, socket.socket)
+        channel._socket.shutdown(socket.SHUT_RDWR)
+        with pytest.raises(ConnectionLost, match="broke: [A-Z]"):
+            for _ in range(1000):
+                channel.write(b"x" * 100_000)
+    finally:
+        channel.close()
+
+
 def test_a_connection_that_broke_says_why(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the node has not acknowledged in time comes as an error of the socket."""
     channel = connect(place.address())

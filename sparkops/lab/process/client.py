@@ -50,7 +50,7 @@ def follow(run: str, arguments: list[str]) -> tuple[int, str, str]:
         sys.stdout.write(text)
         sys.stdout.flush()
         time.sleep(PAUSE)
-        first = [*rest, "-n", "all", f"--after-cursor={cursor.strip()}"]
+        first = [*rest, "-q", "-n", "all", f"--after-cursor={cursor.strip()}"]
 
 
 def main() -> int:
