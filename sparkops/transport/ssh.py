@@ -145,6 +145,8 @@ def _reason(error: Exception) -> str:
         return "; ".join(dict.fromkeys(getattr(one, "strerror", "") or str(one) for one in error.errors.values()))
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
+    if isinstance(error, EOFError):
+        return "the other side is gone"
     return str(error) or type(error).__name__
 
 

@@ -94,7 +94,7 @@ def test_a_write_on_a_connection_that_is_gone(place: Place) -> None:
     try:
         assert isinstance(channel._socket, socket.socket)
         channel._socket.shutdown(socket.SHUT_RDWR)
-        with pytest.raises(ConnectionLost, match=r"broke: [A-Z]"):
+        with pytest.raises(ConnectionLost, match=r"broke: (the other side is gone|[A-Z])"):
             for _ in range(1000):
                 channel.write(b"x" * 100_000)
     finally:
