@@ -136,7 +136,7 @@ time.sleep(60)
 @pytest.fixture
 def executor(node: Any, source: Path) -> Any:
     if shutil.which("rsync") is None:
-        pytest.fail("rsync is not on this machine")
+        (pytest.fail if os.environ.get("SPARKOPS_REQUIRE_LAB") else pytest.skip)("there is no rsync on this machine")
     running = Executor(node, source)
     yield running
     running.kill()
