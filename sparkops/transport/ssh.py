@@ -70,7 +70,7 @@ class SshChannel:
             said += self._channel.recv_stderr(STDERR_KEPT)
         # The program's, else the network's.
         broken = self._transport.get_exception() if not said else None
-        why = "" if broken is None or isinstance(broken, EOFError) else _reason(broken)
+        why = "" if broken is None else _reason(broken)
         return said.decode("utf-8", "replace").strip() or why
 
     def close(self) -> None:

@@ -138,7 +138,7 @@ def test_a_node_that_is_cut_off_in_mid_deploy_goes_back_by_itself(fleet: Nodes, 
             ends = [json.loads(line) for line in running.said.splitlines() if '"host_end"' in line]
             (end,) = [one for one in ends if one["play"] == "Deploy"]
             assert (end["host"], end["state"]) == ("spark-2", "unreachable")
-            assert "the connection " in end["msg"]
+            assert "the connection ended early: " in end["msg"]
             assert release(fleet, "spark-3") == before["spark-3"]
         alone = json.loads(fleet.plain("--json", "status").out)
         assert "no SSH connection" in alone["spark-2"]["trouble"]

@@ -89,6 +89,21 @@ def greets(address: Address, plain: socket.socket | None = None) -> bool:
         session.close()
 
 
+def test_a_read_on_a_connection_that_is_gone_says_so(place: Place) -> None:
+    channel = connect(place.address())
+    session = Session(channel, bundle.start(["command"]), NAME)
+    try:
+        session.send({"op": "open", "state_dir": "~/state", "check": True})
+        session.receive()
+        assert isinstance(channel._socket, socket.socket)
+        channel._socket.shutdown(socket.SHUT_RDWR)
+        with pytest.raises(ConnectionLost, match="the connection ended early: the other side is gone"):
+            while True:
+                session.receive()
+    finally:
+        session.close()
+
+
 def test_a_write_on_a_connection_that_is_gone(place: Place) -> None:
     channel = connect(place.address())
     try:
