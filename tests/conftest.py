@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -66,6 +66,13 @@ SLOW = (
 def pytest_configure() -> None:
     """A shell's background jobs ignore Ctrl-C, and so would what the tests start and interrupt."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c_as_it_was() -> Iterator[None]:
+    yield
+    left = signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert left is signal.default_int_handler, f"the test leaves {left} for SIGINT behind"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

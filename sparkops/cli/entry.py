@@ -39,6 +39,10 @@ def main() -> None:
         main(sys.argv[1:])
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 1
+    except KeyboardInterrupt:
+        # Between the last thing done and this.
+        end()
+    quiet()
     leave(code)
 
 

@@ -139,7 +139,6 @@ def main(argv: Sequence[str] | None = None) -> None:
             place = f"{error.filename}: " if error.filename else ""
             click.echo(f"{click.style('error:', fg='red', bold=True)} {place}{error.strerror or error}", err=True)
             code = 2
-    entry.quiet()
     sys.exit(code)
 
 
