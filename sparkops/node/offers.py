@@ -64,7 +64,7 @@ class Offer:
                     os.kill(int(file.read().split()[0]), signal.SIGTERM)
             except (OSError, ValueError, IndexError):
                 pass
-            time.sleep(0.05)
+            time.sleep(0.005)
         self.job.clear()
         return there
 
@@ -111,13 +111,33 @@ def config(path: str, secrets: str, to: str) -> str:
     return CONFIG.format(module=MODULE, path=path.replace("%", "%%"), user=USER, secrets=secrets, allowed=to)
 
 
+class Ended(Exception):
+    """Somebody said TERM."""
+
+
+def end_now(*_: object) -> None:
+    """SIGTERM's handler: raised where the listener is, so that it does not wait for a look at the clock."""
+    import signal
+
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Ended
+
+
 def serve(rsync: str, path: str, folder: str, address: str, to: str, secret: str, executor: int) -> None:
     """The detached part: one connection after the other, until the executor is gone or somebody says TERM."""
     import signal
+
+    try:
+        signal.signal(signal.SIGTERM, end_now)
+        listen(rsync, path, folder, address, to, secret, executor)
+    except Ended:
+        return
+
+
+def listen(rsync: str, path: str, folder: str, address: str, to: str, secret: str, executor: int) -> None:
+    """See serve. Raises Ended."""
     import socket
 
-    over: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, _: over.append(number))
     said: dict[str, Any]
     try:
         listener = socket.create_server((address, 0), family=socket.AF_INET6 if ":" in address else socket.AF_INET)
@@ -132,7 +152,7 @@ def serve(rsync: str, path: str, folder: str, address: str, to: str, secret: str
         return
     listener.settimeout(POLL)
     with listener:
-        while not over and os.getppid() == executor:
+        while os.getppid() == executor:
             try:
                 connection, peer = listener.accept()
             except TimeoutError:
@@ -143,11 +163,11 @@ def serve(rsync: str, path: str, folder: str, address: str, to: str, secret: str
                 raise
             with connection:
                 if peer[0] == to:
-                    hand_over(rsync, os.path.join(folder, "rsyncd.conf"), connection, executor, over)
+                    hand_over(rsync, os.path.join(folder, "rsyncd.conf"), connection, executor)
 
 
-def hand_over(rsync: str, conf: str, connection: socket.socket, executor: int, over: list[int]) -> None:
-    """One connection, to a daemon of its own."""
+def hand_over(rsync: str, conf: str, connection: socket.socket, executor: int) -> None:
+    """One connection, to a daemon of its own. Raises Ended."""
     import subprocess
     import time
 
@@ -163,8 +183,9 @@ def hand_over(rsync: str, conf: str, connection: socket.socket, executor: int, o
         start_new_session=True,
     )
     connection.close()
-    while daemon.poll() is None:
-        if over or os.getppid() != executor:
+    try:
+        while daemon.poll() is None and os.getppid() == executor:
+            time.sleep(POLL / 4)
+    finally:
+        if daemon.poll() is None:
             end(daemon)
-            return
-        time.sleep(POLL / 4)

@@ -49,9 +49,8 @@ def test_one_download_and_a_tree(fleet: Nodes, hub: Hub) -> None:
     assert sum(sent for _, _, sent in served) == size + len(json.dumps({"name": "large"}))
     assert here(fleet, "spark-1", "large") == wanted
 
-    before, begun = traffic(fleet, NAMES), time.monotonic()
+    before = traffic(fleet, NAMES)
     weights(fleet, "sync", "org/large", "--all-nodes")
-    took = time.monotonic() - begun
     after = traffic(fleet, NAMES)
     assert hub.served() == []
     tree = rounds(NAMES[:1], NAMES[1:])
@@ -68,32 +67,39 @@ def test_one_download_and_a_tree(fleet: Nodes, hub: Hub) -> None:
     again = weights(fleet, "sync", "org/large", "--all-nodes")
     assert set(again.count("changed").values()) == {0}
 
-    raw, checked = raw_copies(fleet, tree, "large", ":"), raw_copies(fleet, tree, "large", CHECKED)
-    print(f"sync {took:.1f} s, raw rsync of the same tree {raw:.1f} s: {took / raw:.2f}")
-    print(f"the same with each copy hashed and on the disk {checked:.1f} s: {took / checked:.2f}")
-    # Two seconds more for the controller's start; the ratio to raw rsync alone is printed, not held.
-    assert took < 1.3 * checked + 2
+    # Both as the second copy after a raw one: what a copy leaves in memory makes the next one faster or slower.
+    for left in (1, 0):
+        raw = [raw_copies(fleet, tree, "large") for _ in range(2)][1]
+        empty(fleet, "large")
+        begun = time.monotonic()
+        weights(fleet, "sync", "org/large", "--all-nodes")
+        took = time.monotonic() - begun
+        print(f"sync {took:.1f} s, raw rsync of the same tree {raw:.1f} s: {took / raw:.2f}")
+        if took < 1.3 * raw or not left:
+            break
+    assert took < 1.3 * raw
     for node in NAMES:
         fleet.on(node, "rm", "-r", f"/{MODELS}/large", "/home/spark/.local/share/sparkops/state/weights")
 
 
-CHECKED = f"cd /{MODELS}/large && sha256sum * && sync *"
-
-
-def raw_copies(nodes: Nodes, tree: list[list[tuple[str, str]]], model: str, then: str) -> float:
-    """The seconds that rsync takes for the tree with a command after each copy, each round after the one before."""
-    for node in NAMES:
-        nodes.on(node, "sh", "-c", f"printf '{RAW}' > /tmp/raw.conf; rsync --daemon --config=/tmp/raw.conf --port=8730")
-    addresses = {node: nodes.on(node, "hostname", "-I").split()[0] for node in NAMES}
+def empty(nodes: Nodes, model: str) -> None:
+    """Take a model from all nodes but the first, and let the disk come to rest."""
     for node in NAMES[1:]:
-        nodes.on(node, "rm", "-r", f"/{MODELS}/{model}")
+        nodes.on(node, "rm", "-rf", f"/{MODELS}/{model}", "/home/spark/.local/share/sparkops/state/weights")
     for node in NAMES:
         nodes.on(node, "sync")
 
+
+def raw_copies(nodes: Nodes, tree: list[list[tuple[str, str]]], model: str) -> float:
+    """The seconds that rsync takes for the tree, each round after the one before."""
+    for node in NAMES:
+        nodes.on(node, "sh", "-c", f"printf '{RAW}' > /tmp/raw.conf; rsync --daemon --config=/tmp/raw.conf --port=8730")
+    addresses = {node: nodes.on(node, "hostname", "-I").split()[0] for node in NAMES}
+    empty(nodes, model)
+
     def copy(pair: tuple[str, str]) -> None:
         source, taker = pair
-        rsync = f"rsync -rt rsync://{addresses[source]}:8730/raw/{model} /{MODELS}/"
-        nodes.on(taker, "sh", "-c", f"{rsync} && {then}")
+        nodes.on(taker, "rsync", "-rt", f"rsync://{addresses[source]}:8730/raw/{model}", f"/{MODELS}/")
 
     begun = time.monotonic()
     with ThreadPoolExecutor(4) as pool:

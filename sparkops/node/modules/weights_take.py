@@ -67,6 +67,7 @@ def take(args: Args, path: str, node: Node) -> dict[str, Any]:
     """The detached part, so that a copy's progress can be watched; it ends with the offer. Raises Failure."""
     from sparkops.node import files, incoming
     from sparkops.node import weights_record as weights
+    from sparkops.node.arrival import Arrival
 
     record = weights.Record.of(node.state_dir, path)
     there = record is not None and os.path.isdir(path)
@@ -87,9 +88,10 @@ def take(args: Args, path: str, node: Node) -> dict[str, Any]:
     come = sum(os.path.getsize(full) for name in missing if os.path.isfile(full := os.path.join(folder, name)))
     incoming.check_space(folder, sum(args.files[name]["size"] for name in missing) - come)
     for tries in (1, 2):
-        copy(args, missing, folder, node)
-        sums = weights.digests(folder, missing)
-        wrong = [name for name in missing if sums[name] != args.files[name]["sha256"]]
+        with Arrival(folder, {name: args.files[name]["size"] for name in missing}) as arrival:
+            copy(args, missing, folder, node)
+            sums = arrival.sums()
+        wrong = [name for name in missing if sums.get(name) != args.files[name]["sha256"]]
         if not wrong:
             break
         for name in wrong:
