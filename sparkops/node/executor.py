@@ -102,7 +102,7 @@ class Executor:
                 # Its last item carries the name: it is owed still when any of them failed.
                 if task.get("handler") and not item_failed:
                     self.state.forget(task["scope"], task["handler"])
-            self.link.send(dict(result, ev="result", task=index))
+            self.link.post(dict(result, ev="result", task=index))
             failed = failed or (result["state"] == "failed" and not task.get("go_on"))
             if task.get("more"):
                 continue

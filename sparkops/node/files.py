@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 PIECE = 1 << 20
 # Ansible's max_diff_size: larger texts are not compared line by line.
 DIFF_LIMIT = 104448
+# Names found in this run: each look reads both files again. One that is not there yet may be made by a later task.
+_users: dict[int, str] = {}
+_groups: dict[int, str] = {}
 
 
 def refusal(doing: str, path: str, error: OSError) -> Failure:
@@ -167,7 +170,9 @@ def user_name(uid: int) -> str:
     import pwd
 
     try:
-        return pwd.getpwuid(uid).pw_name
+        if uid not in _users:
+            _users[uid] = pwd.getpwuid(uid).pw_name
+        return _users[uid]
     except KeyError:
         return str(uid)
 
@@ -177,7 +182,9 @@ def group_name(gid: int) -> str:
     import grp
 
     try:
-        return grp.getgrgid(gid).gr_name
+        if gid not in _groups:
+            _groups[gid] = grp.getgrgid(gid).gr_name
+        return _groups[gid]
     except KeyError:
         return str(gid)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from sparkops.node import executor as code
+from sparkops.node import frames
 from sparkops.node.api import Failure, Outcome
 from sparkops.node.executor import Executor
 from sparkops.node.frames import Link, Parser, pack
@@ -87,3 +90,30 @@ def test_a_file_whose_task_gave_up_leaves_nothing_to_the_next(executor: Any, mon
         os.write(feed, pack({"op": "piece"}, data[:150]) + pack({"op": "piece"}, data[150:]))
     it.window([{"module": "copy", "give_up": True, "more": True}, {"module": "copy", "give_up": False}])
     assert [state for state in states(out) if state not in ("need", "progress")] == ["failed", "changed", "done"]
+
+
+def test_a_result_does_not_wait_for_a_slow_task_behind_it(executor: Any) -> None:
+    it, out, _ = executor
+    slow = threading.Thread(target=it.window, args=([*loop("true"), *loop("sleep 2")],))
+    begun = time.monotonic()
+    slow.start()
+    assert states(out) == ["changed"]
+    assert time.monotonic() - begun < 1
+    slow.join()
+    assert states(out) == ["changed", "done"]
+
+
+def test_results_of_quick_tasks_travel_together(executor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    it, out, _ = executor
+    monkeypatch.setattr(frames, "HOLD", 60.0)
+    sizes: list[int] = []
+    write = os.write
+
+    def counted(fd: int, data: bytes) -> int:
+        sizes.append(len(data))
+        return write(fd, data)
+
+    monkeypatch.setattr(os, "write", counted)
+    it.window([{"module": "stat", "args": {"path": "/"}}] * 3)
+    assert len(sizes) == 1
+    assert states(out) == ["ok", "ok", "ok", "done"]
