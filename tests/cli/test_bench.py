@@ -91,7 +91,7 @@ def test_the_table(ask: Any) -> None:
     head, one, two, broken, none = ask(found, 0, "all").output.splitlines()
     assert head.split()[:6] == ["node", "service", "recipe", "prompt", "tokens", "streams"]
     assert " ".join(one.split()) == (
-        "a vllm fp8 2,048 256 1 40.00 (39.50-40.25) 30.0 4000 0.500 - 1.05x of 38.27 - 0.80x of 50"
+        "a vllm fp8 2,048 256 1 40.00 (39.50-40.25) 30.0 4000 0.500 - 1.04x of 38.27 - 0.80x of 50"
     )
     assert " ".join(two.split()) == (
         "a vllm fp8 8,192 256 1 40.00 30.0 4000 0.500 1.50 - 0.80x - the last was 2026-11-29T10:00:00Z: release 1 -> 2"
