@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from sparkops.lab.standin.vllm.engine import metrics
 from sparkops.lab.standin.vllm.engine.core import Engine
 from sparkops.lab.standin.vllm.engine.loader import Loaded
 from sparkops.lab.standin.vllm.entrypoints import http, protocol
@@ -163,6 +164,38 @@ def test_streams_at_a_time(serve: Any, bench: Any, monkeypatch: pytest.MonkeyPat
     (one,) = copy["measured"]
     assert (most, len(serving.asked)) == (4, 12)
     assert one["total_tok_s"]["median"] > 2.5 * one["decode_tok_s"]["median"]
+
+
+def test_the_first_run_is_not_counted(serve: Any, bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    serving = serve()
+    answer = http.Handler.answer
+
+    def cold(self: http.Handler, call: protocol.Call) -> None:
+        serving.engine.rate = RATE if serving.asked else RATE / 10
+        answer(self, call)
+
+    monkeypatch.setattr(http.Handler, "answer", cold)
+    ((one,),) = [copy["measured"] for copy in bench()]
+    assert one["decode_tok_s"]["min"] > RATE / 5
+
+
+def test_a_cached_prefix_is_told(serve: Any, bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    serving = serve()
+    render = metrics.render
+
+    def cached(engine: Engine, model: str) -> str:
+        return render(engine, model) + f'vllm:prefix_cache_hits_total{{engine="0"}} {10.0 * len(serving.asked)}\n'
+
+    monkeypatch.setattr(metrics, "render", cached)
+    ((one,),) = [copy["measured"] for copy in bench()]
+    assert one["warnings"] == ["20 prompt tokens came from its prefix cache"]
+
+
+def test_an_error_in_the_stream_is_told(serve: Any, bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    serve()
+    monkeypatch.setattr(protocol.Call, "chunk", lambda *_, **__: {"error": {"message": "out of blocks"}})
+    (copy,) = bench()
+    assert "out of blocks" in copy["trouble"]
 
 
 def test_a_draft_s_accepted_tokens(serve: Any, bench: Any) -> None:
