@@ -30,8 +30,8 @@ DRAFTS, ACCEPTED = "spec_decode_num_drafts_total", "spec_decode_num_accepted_tok
 
 
 class Args(Arguments):
-    """prompt_tokens: lengths of prompts, measured one after the other. tokens: how many each answer has. concurrency:
-    streams at a time. patience: seconds without any token after which a copy counts as stalled.
+    """prompt_tokens: lengths of prompts, measured one after the other. tokens: how many each answer has. runs: counted
+    ones. concurrency: streams at a time. patience: seconds without any token after which a copy counts as stalled.
     """
 
     home: Path  # sparkops_home
@@ -47,11 +47,13 @@ class Args(Arguments):
 def apply(args: Args, node: Node) -> Outcome:
     """Always ok; a copy that can't be measured has `trouble`. Check mode sends nothing.
 
-    Result: copies, each with service, release, recipe, model, engine, engine_version, driver, kernel, published and
-    bytes_per_token (the recipe's), trouble (null: none), measured. Each measured: at (UTC), prompt_tokens, tokens,
-    concurrency, runs, warnings, accepted_per_draft (null: no draft), before (the last one remembered under the same
-    conditions, or null), and {median, min, max} of decode_tok_s, total_tok_s, prefill_tok_s, ttft_s; in check mode
-    the conditions alone.
+    Result: copies, each with service, release, recipe, model, max_model_len, engine, engine_version, driver, kernel,
+    published and bytes_per_token (the recipe's), trouble (null: none), measured. Each measured: at (UTC),
+    prompt_tokens, tokens, concurrency, runs, warnings, accepted_per_draft (null: no draft), before (the last one
+    remembered under the same conditions and undisturbed, or null), and {median, min, max} of decode_tok_s (one
+    stream's tokens after its first), total_tok_s (all streams', from the first request to the last end), prefill_tok_s
+    (prompt tokens until the last stream's first token), ttft_s (seconds to the first token); in check mode the
+    conditions alone.
     """
     if not args.prompt_tokens or min([*args.prompt_tokens, args.runs, args.concurrency]) < 1 or args.tokens < 2:
         raise Failure("prompt_tokens, runs and concurrency must be 1 at least, and tokens 2")
