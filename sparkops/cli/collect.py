@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import click
 
 from sparkops.cli.options import QUIET, Changing
 from sparkops.cli.run import Workplace, prepare
-from sparkops.events import Event, HostEnd, Task
+from sparkops.events import Event, HostEnd, Progress, Task
 
 
 @dataclass
@@ -28,10 +28,11 @@ def collect(
     values: Mapping[str, Any],
     how: Changing = QUIET,
     lease: bool = False,
+    progress: Callable[[Progress], None] | None = None,
 ) -> tuple[dict[str, Found], int]:
     """(what each host found, the run's exit code). Raises InputError.
 
-    Without `lease` it only looks.
+    Without `lease` it only looks. progress: told how far long tasks are.
     """
     found: dict[str, Found] = {}
 
@@ -42,6 +43,8 @@ def collect(
             host.said[event.module] = event.msg
             if event.state == "failed":
                 host.trouble = event.msg
+        elif isinstance(event, Progress) and progress is not None:
+            progress(event)
         elif isinstance(event, HostEnd) and event.state != "ok":
             host = found.setdefault(event.host, Found())
             host.trouble = host.trouble or event.msg

@@ -22,6 +22,7 @@ VERBS = {
     "logs": ("logs", "Show what the served copies have logged"),
     "doctor": ("doctor", "Say what is wrong with served copies, and what to do"),
     "verify": ("verify", "Check that served copies are what was deployed; --reboot: also after a reboot"),
+    "bench": ("bench", "Measure tokens a second, beside what was published and measured before"),
     "diff": ("diff", "Show what differs between nodes that should be equal"),
     "releases": ("releases", "List what was deployed on nodes, and when"),
     "rollback": ("rollback", "Serve the release before"),

@@ -6,6 +6,7 @@ import json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from http.client import HTTPConnection, HTTPResponse
     from typing import Any
 
     from sparkops.node.api import Node
@@ -70,21 +71,31 @@ class Server:
         answer: list[tuple[int, bytes]],
         errors: list[str],
     ) -> None:
-        from http.client import HTTPConnection, HTTPException, HTTPSConnection
+        from http.client import HTTPException
 
-        headers = {"Content-Type": "application/json"}
-        if self.key:
-            headers["Authorization"] = f"Bearer {self.key}"
-        connection = (HTTPSConnection if self.tls else HTTPConnection)(self.host, self.port, timeout=timeout)
+        connection = self.connection(timeout)
         try:
-            method, content = ("GET", None) if body is None else ("POST", json.dumps(body))
-            connection.request(method, self.base + path, content, headers)
-            response = connection.getresponse()
+            response = self.send(connection, path, body)
             answer.append((response.status, response.read()))
         except (OSError, HTTPException) as error:
             errors.append(getattr(error, "strerror", None) or str(error) or type(error).__name__)
         finally:
             connection.close()
+
+    def connection(self, timeout: float) -> HTTPConnection:
+        """A connection that is not open yet."""
+        from http.client import HTTPConnection, HTTPSConnection
+
+        return (HTTPSConnection if self.tls else HTTPConnection)(self.host, self.port, timeout=timeout)
+
+    def send(self, connection: HTTPConnection, path: str, body: dict[str, Any] | None) -> HTTPResponse:
+        """Ask, by GET without a body; the answer is not read yet. Raises OSError, HTTPException."""
+        headers = {"Content-Type": "application/json"}
+        if self.key:
+            headers["Authorization"] = f"Bearer {self.key}"
+        method, content = ("GET", None) if body is None else ("POST", json.dumps(body))
+        connection.request(method, self.base + path, content, headers)
+        return connection.getresponse()
 
 
 def ready(

@@ -215,5 +215,5 @@ def test_what_the_system_refuses_is_one_line(here: Path) -> None:
 
 
 def test_an_empty_pattern_is_not_all_nodes(here: Path) -> None:
-    for verb in ("purge-cache", "status", "logs", "doctor"):
+    for verb in ("purge-cache", "status", "logs", "doctor", "bench"):
         assert sparkops("-i", "hosts.yml", verb, "", cwd=here).returncode == 2, verb

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from tests.e2e.interrupting import Started
-from tests.e2e.nodes import MODEL, Nodes, eventually, lab
+from tests.e2e.nodes import MODEL, STATE, Nodes, eventually, lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 FOLDER = "/opt/sparkops/releases/vllm"
 UNIT = "sparkops-vllm.service"
 # Too small a pool for the context: the engine does not start.
 BAD = "name: bad\nextends: fp8\nkv_cache_memory_bytes: 4294967296\n"
+SPEEDS = f"{STATE}/state/bench"
 OTHER = "name: other\nextends: fp8\nserved_model_name: other\nexpect: {ready_within: 5}\n"
 KEY = "s3cret-key"
 LOGIN = ("spark-1", "-e", "models_dir=/srv/models", "-e", f"api_key={KEY}")
@@ -140,6 +141,9 @@ def test_the_verbs_that_look_read_what_is_another_s(one: Nodes) -> None:
     for verb, said in (("verify", "pass"), ("diff", "no differences"), ("releases", "confirmed"), ("doctor", "")):
         done = one.plain(verb, *OWN)
         assert (done.rc, said in done.out) == (0, True), done
+    # With the key that only it and root may read; what root has measured is the login user's all the same.
+    assert one.plain("bench", *OWN, "--tokens", "20").rc == 0
+    assert one.on("spark-1", "stat", "-c", "%a %U", f"{SPEEDS}/vllm.json", SPEEDS) == "600 spark\n700 spark\n"
     one.on("spark-1", "sh", "-c", f"cp -a {FOLDER}/current/env /root/; echo A=1 >> {FOLDER}/current/env")
     assert drift(*OWN) == ["env"]
     done = one.plain("verify", *OWN)
@@ -150,3 +154,4 @@ def test_the_verbs_that_look_read_what_is_another_s(one: Nodes) -> None:
 def test_remove_takes_its_files_too(one: Nodes) -> None:
     one.sparkops("remove", *OWN, "--engines")
     assert "vllm" not in one.on("spark-1", "ls", "/opt/sparkops/releases")
+    assert "vllm" not in one.on("spark-1", "ls", SPEEDS)

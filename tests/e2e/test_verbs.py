@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.interrupting import no_executor_stays
-from tests.e2e.nodes import MODEL, ROOT, Nodes, eventually, lab
+from tests.e2e.nodes import MODEL, ROOT, STATE, Nodes, eventually, lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 ONE, TWO = "spark-1", "spark-2"
@@ -89,6 +89,55 @@ def test_looking_changes_nothing(nodes: Nodes) -> None:
     for verb in ("releases", "status", "verify", "diff", "logs"):
         assert nodes.plain(verb).rc == 0
     assert nodes.on(TWO, "sh", "-c", f"{stamp}; {pids}") == before
+
+
+def test_speeds_are_measured_remembered_and_compared(nodes: Nodes) -> None:
+    words = ("bench", "all", "--prompt-tokens", "2048,512", "--tokens", "20", "--runs", "2")
+    only_said = asked(nodes, *words, "--check")["nodes"][ONE]["copies"][0]["measured"]
+    assert [(one["prompt_tokens"], "decode_tok_s" in one) for one in only_said] == [(2048, False), (512, False)]
+    first, second = asked(nodes, *words)["nodes"], asked(nodes, *words)["nodes"]
+    assert [copy["service"] for copy in second[TWO]["copies"]] == ["side", "vllm"]
+    for name, service in ((ONE, 0), (TWO, 0), (TWO, 1)):
+        then, now = (found[name]["copies"][service] for found in (first, second))
+        assert (then["trouble"], now["trouble"]) == (None, None)
+        for earlier, later in zip(then["measured"], now["measured"], strict=True):
+            assert (earlier["before"], earlier["warnings"], later["warnings"]) == (None, [], [])
+            assert 50 < earlier["decode_tok_s"]["median"] < 250, "the lab's copies give 200 tokens a second"
+            before = later["before"]
+            assert (before["at"], before["decode_tok_s"]) == (earlier["at"], earlier["decode_tok_s"])
+            assert before["differs"] == {}
+            ratio = later["decode_tok_s"]["median"] / earlier["decode_tok_s"]["median"]
+            assert before["ratios"]["decode_tok_s"] == pytest.approx(ratio, abs=0.001)
+    (long, short) = second[ONE]["copies"][0]["measured"]
+    (published,) = long["published"]
+    assert (published["metric"], published["value"], short["published"]) == ("decode", 30.4, [])
+    assert long["ceiling"]["decode_tok_s"] == 46.3
+    table = nodes.plain(*words, "--runs", "1").out
+    assert sum(line.split()[3:5] == ["2,048", "20"] and "x of 30.4 " in line for line in table.splitlines()) == 2
+    kept = nodes.on(TWO, "sh", "-c", f"stat -c '%U %a %n' {STATE}/state/bench/*")
+    assert kept.split("\n")[:2] == [f"spark 600 {STATE}/state/bench/{name}.json" for name in ("side", "vllm")]
+
+
+def test_what_can_t_be_measured(nodes: Nodes) -> None:
+    copy = asked(nodes, "bench", ONE, "--prompt-tokens", "262000", rc=1)["nodes"][ONE]["copies"][0]
+    assert "max_model_len 262,144" in copy["trouble"]
+    assert "nothing deployed" in nodes.plain("bench", ONE, "--service", "none").out
+    pid = nodes.on(ONE, "systemctl", "show", "-P", "MainPID", UNIT).strip()
+    nodes.on(ONE, "kill", "-USR1", pid)
+    told = nodes.plain("bench", ONE, "--patience", "1")
+    assert (told.rc, "no token came for 1 s" in told.out) == (1, True)
+    nodes.on(ONE, "kill", "-USR1", pid)
+    eventually(lambda: copies(nodes, ONE)["vllm"]["running"] == 0)
+
+
+def test_ctrl_c_ends_the_requests_of_a_bench(nodes: Nodes) -> None:
+    argv = nodes.argv("bench", ONE, "--tokens", "100000")
+    with subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.DEVNULL, start_new_session=True) as process:
+        eventually(lambda: copies(nodes, ONE)["vllm"]["running"] == 1)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(30) == 130
+    eventually(lambda: copies(nodes, ONE)["vllm"]["running"] == 0)
+    no_executor_stays(nodes, ONE)
 
 
 def test_an_edited_unit_and_environment(nodes: Nodes) -> None:

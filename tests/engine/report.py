@@ -22,8 +22,6 @@ had to fetch everything first, and of the last one that found the caches filled.
 
 """
 TAIL = """
-`bench` is no verb yet, so it is not in the table.
-
 ## What was learned from it
 
 Each of these is now in the product, in the lab's stand-in engine, or in both.

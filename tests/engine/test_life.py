@@ -60,6 +60,20 @@ def test_status_and_doctor(serving: EngineNode) -> None:
         assert serving.doctor()["findings"] == []
 
 
+def test_bench(serving: EngineNode) -> None:
+    words = ("bench", NODE, "--prompt-tokens", "512", "--tokens", "64", "--runs", "2")
+    with serving.report.case("bench, twice", "tokens as asked for, nobody else, the first time remembered"):
+        (first,), (second,) = (serving.document(*words)["nodes"][NODE]["copies"] for _ in range(2))
+    assert (first["trouble"], second["trouble"]) == (None, None)
+    (one,), (two,) = first["measured"], second["measured"]
+    for found in (one, two):
+        # Answers of other lengths than asked for are `trouble`, as `usage` counts them; so is a prompt.
+        assert (found["prompt_tokens"], found["tokens"], found["warnings"]) == (512, 64, [])
+        assert found["decode_tok_s"]["median"] > 0
+        assert found["ttft_s"]["median"] > 0
+    assert (two["before"]["at"], two["before"]["differs"]) == (one["at"], {})
+
+
 def test_inspect_and_fit_agree_with_the_engine_s_log(serving: EngineNode) -> None:
     with serving.report.case("checkpoint inspect, fit", "the engine's own figures"):
         fit = serving.document("checkpoint", "fit", "tiny", "--node", NODE)

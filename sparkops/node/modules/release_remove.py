@@ -1,4 +1,4 @@
-"""Remove all releases of a service, and with `engines` the engines that no other service uses.
+"""Remove all releases of a service, its remembered speeds, and with `engines` the engines that no other one uses.
 
 Example:
     - name: Nothing of it stays
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from sparkops.node import releases
+from sparkops.node import files, releases, speed_record
 from sparkops.node.api import Arguments, Node, Outcome, Path
 
 
@@ -28,10 +28,13 @@ def apply(args: Args, node: Node) -> Outcome:
     gone = [folder] if os.path.isdir(folder) or os.path.isdir(releases.leftover(folder)) else []
     if args.engines:
         gone += _engines(args.home, args.service)
+    speeds = speed_record.path(node.state_dir, args.service)
+    gone += [speeds] if os.path.exists(speeds) else []
     if not gone:
         return Outcome.ok(removed=[])
     if not node.check:
-        releases.remove_folders(gone)
+        files.discard(speeds)
+        releases.remove_folders([path for path in gone if path != speeds])
     return Outcome.changed("removed " + ", ".join(gone), removed=gone)
 
 
