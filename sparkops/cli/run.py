@@ -160,7 +160,8 @@ def prepare(
     )
     for warning in place.inventory.warnings:
         emit(Notice(warning))
-    return Run(plays, target, options, emit, files, connector(), folders)
+    connector = Connector()
+    return Run(plays, target, options, emit, files, connector, folders, connector.begin)
 
 
 def _patch(place: Workplace, name: str) -> Mapping[str, Any]:
@@ -206,19 +207,32 @@ def _told(words: Sequence[str]) -> str:
     return f"sparkops {next((word for word in words if word in VERBS), '')}".strip()
 
 
-def connector() -> Callable[[Address], Session]:
+class Connector:
     """Opens sessions with an executor. It has all modules, so that what a node keeps of it serves any playbook."""
-    preamble = bundle.start(filter(modules.runs_on_node, modules.names()))
 
-    def connect(address: Address) -> Session:
+    def __init__(self) -> None:
+        self._preamble = bundle.start(filter(modules.runs_on_node, modules.names()))
+        self._begun: dict[Address, socket.socket] = {}
+
+    def begin(self, addresses: Sequence[Address]) -> None:
+        """Have connections under way for the sessions that will be asked for soon, and what makes these at hand, before
+        a thread for each wants the interpreter.
+        """
+        for address in addresses:
+            if plain := dial.begin(address):
+                self._begun[address] = plain
+        if self._begun:
+            lean.load()
+            from sparkops.transport import ssh  # noqa: F401
+
+    def __call__(self, address: Address) -> Session:
+        """See transport.ssh.connect."""
         if address.connection == "local":
             from sparkops.transport.local import LocalChannel
 
-            return Session(LocalChannel(address.python), preamble, address.name)
-        plain = dial.ahead(address)
+            return Session(LocalChannel(address.python), self._preamble, address.name)
+        plain = dial.ahead(address, self._begun.pop(address, None))
         lean.load()
         from sparkops.transport.ssh import connect as over_ssh
 
-        return Session(over_ssh(address, plain), preamble, address.name)
-
-    return connect
+        return Session(over_ssh(address, plain), self._preamble, address.name)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkops.errors import InputError
-from sparkops.playbook.template import Templar
+from sparkops.playbook.template import Templar, is_template
 from sparkops.project.yaml import position
 
 HOSTVARS = "hostvars"
@@ -97,6 +97,8 @@ class Scope:
 
     def render(self, value: Any) -> Any:
         """The value with its templates rendered. Raises NeedsResult, NeedsOthers, or InputError with the position."""
+        if not is_template(value) and not isinstance(value, (dict, list)):
+            return value
         self._known(lambda: self.templar.names(value, self.values))
         return self.templar.render(value, self.values)
 

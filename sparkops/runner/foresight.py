@@ -80,11 +80,12 @@ def syntax_errors(tasks: list[Task], templar: Templar) -> list[InputError]:
 @dataclass
 class Ahead:
     """What tasks will have done before others: names that they register or set. open: some may set any name, so that
-    nothing is certain any more.
+    nothing is certain any more. reaches: the host's first task is one of the node's, whatever comes.
     """
 
     names: set[str] = field(default_factory=lambda: {"ansible_failed_result", "ansible_failed_task"})
     open: bool = False
+    reaches: bool | None = None
 
     def add(self, tasks: Iterable[Task]) -> None:
         """Tasks that will run."""
@@ -102,11 +103,14 @@ def foresee(play: Play, tasks: list[Task], scope: Scope, files: Files, ahead: Ah
     errors: list[InputError] = []
     seen = scope.awaiting(ahead.names, facts=True)
     for task in tasks:
+        first, ahead.reaches = ahead.reaches is None, bool(ahead.reaches)
         if ahead.open or task.module == "include_vars":
             ahead.open = True
             break
         try:
             compiled = compile_task(task, play, seen, files)
+            if first:
+                ahead.reaches = bool(compiled.steps) and not compiled.local and not compiled.delegated
             for step in compiled.steps:
                 if step.acted is not None and step.acted.tasks_file is not None:
                     _look_into(Path(step.acted.tasks_file), task, play, scope, ahead, files)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -31,6 +32,7 @@ from sparkops.runner.program import Item, Program
 from sparkops.runner.prompt import Prompt
 from sparkops.runner.recap import Tally
 from sparkops.runner.walk import Walk
+from sparkops.transport.address import Address
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ class Target:
 class Run:
     """One run of a playbook over the hosts of `target` that its plays name.
 
-    folders: where lookups and includes of templates look, the playbook's own first.
+    folders: where lookups and includes of templates look, the playbook's own first. begin: told of the first hosts that
+    `connect` will be asked for, so that their sshd comes up meanwhile.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class Run:
         files: Files,
         connect: OpenSession,
         folders: Sequence[Path] = (),
+        begin: Callable[[Sequence[Address]], None] | None = None,
     ) -> None:
         self.options = options
         self._target = target
@@ -91,6 +95,8 @@ class Run:
         self._hostvars = HostVars(target.inventory, self._states)
         self.tally = Tally(emit, names)
         self._started = False
+        self._begin = begin
+        self._sure: dict[str, Address] = {}
 
     def _name(self, play: Play) -> str:
         """A play's name, which its vars may be in."""
@@ -133,6 +139,9 @@ class Run:
                 try:
                     scope = self._enter(play, self._states[name], batch, hosts)
                     errors = foresee(play, [*tasks, *play.handlers], scope, self._files, ahead[name])
+                    if play is self._plays[0][0] and (ahead[name].reaches or gathers(play, self.options)):
+                        with suppress(InputError):
+                            self._sure[name] = self._states[name].address(scope, self.options)
                 except InputError as wrong:
                     errors = [wrong]
                 for error in errors:
@@ -223,6 +232,9 @@ class Run:
         context = Context(
             self.options, self.tally, self._files, self._connect, self._templar, states, self._inventory, self._prompt
         )
+        if self._begin and self.options.start_at is None:
+            self._begin([self._sure[name] for name in batch.hosts[: self.options.forks] if name in self._sure])
+        self._sure.clear()
         # A thread a host, since hosts may have to meet; `forks` of them at work.
         pool = ThreadPoolExecutor(len(batch.hosts), thread_name_prefix="host")
         try:

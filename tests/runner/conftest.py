@@ -29,11 +29,12 @@ HEAD = "- hosts: all\n  gather_facts: false\n  tasks:\n"
 
 @dataclass
 class Ran:
-    """A run's events and exit code; `sessions` are those that it opened."""
+    """A run's events and exit code; `sessions` are those that it opened, `begun` what it was about to connect to."""
 
     code: int
     events: list[Event]
     sessions: list[Session] = field(default_factory=list)
+    begun: list[Address] = field(default_factory=list)
 
     def states(self, host: str = "one") -> dict[str, str]:
         """Task name -> state, handlers too."""
@@ -92,7 +93,9 @@ def play(tmp_path: Path) -> Play:
         options.setdefault("lease", len(hosts) == 1)
         files = Files(lambda _: [], _no_patch)
         found = load([str(inventory)])
-        prepared = Run(plays, Target(found), Options(**options), ran.events.append, files, connect or local, [tmp_path])
+        begin = ran.begun.extend
+        opens = connect or local
+        prepared = Run(plays, Target(found), Options(**options), ran.events.append, files, opens, [tmp_path], begin)
         try:
             prepared.check()
         except InputErrors as several:

@@ -43,9 +43,7 @@ class Place:
         self.ssh = home / ".ssh"
         self.ssh.mkdir(mode=0o700)
         self.key = self.write_key("id_test")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         self.user = "somebody"
         self.server = Sshd(
             "127.0.0.1", self.port, self.host_key, lambda: Login(self.user, self.client_key, spawn, lambda: None)
@@ -259,6 +257,28 @@ def test_nothing_is_begun_where_ssh_config_may_lead_elsewhere(place: Place, monk
     assert dial.ahead(place.address(jump="a")) is None
     (place.ssh / "config").write_text("Host spark-1\n  hostname 10.0.0.1\n")
     assert dial.ahead(place.address()) is None
+
+
+def test_a_connection_under_way_is_used_once_it_is_there(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as early:
+        early.delitem(sys.modules, "paramiko")
+        begun = dial.begin(place.address())
+        assert dial.begin(place.address(host="localhost")) is None
+        assert dial.begin(place.address(jump="a")) is None
+        nobody = dial.begin(place.address(port=free_port()))
+    assert begun is not None and nobody is not None
+    assert dial.ahead(place.address(), begun) is begun
+    assert greets(place.address(), begun)
+    assert len(place.server.connections) == 1
+    assert dial.ahead(place.address(), nobody) is None
+    assert nobody.fileno() == -1
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
 
 
 LOADED = """
