@@ -34,7 +34,7 @@ Each of these is now in the product, in the lab's stand-in engine, or in both.
 - A streamed piece may hold several tokens (1,500 came in 1,494 pieces), and the last piece has the finish_reason too:
   tokens are counted by `usage`.
 - The engine's processes spin in sched_yield while they generate, for which Linux 6.18 can let everybody else on the
-  machine wait half a minute. Nothing of ours caused it or can mend it; these tests give the engine's group less weight.
+  machine wait half a minute. Nothing of ours caused it or can mend it; these tests leave the engine one CPU then.
 - Progress bars are binary data to the journal, which shows `[94B blob data]` unless it is asked for all.
 - On the CPU a block is a multiple of 128 tokens (1,152 instead of 1,056); with that, `checkpoint fit` agrees exactly.
 """
