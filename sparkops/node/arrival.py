@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 # Files at a time: those that were there in part or whole are read beside the one that is being written.
 AT_A_TIME = 4
-# Bytes of a file that wait for the disk, and seconds between two looks at one that grows.
-SYNC_EVERY = 64 << 20
+# Seconds between two looks at a file that grows.
 LOOK_EVERY = 0.02
 
 
@@ -94,7 +93,7 @@ class Arrival:
                         break
                     else:
                         self._ended.wait(LOOK_EVERY)
-                    if seen - kept >= SYNC_EVERY:
+                    if seen - kept >= files.SYNC_EVERY:
                         to_disk(file.fileno(), kept)
                         kept = seen
                 to_disk(file.fileno(), kept)

@@ -5,6 +5,7 @@ Every OSError that a user can cause comes out as a `Failure` that names the path
 
 from __future__ import annotations
 
+import _thread
 import os
 
 from sparkops.node.api import Failure
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 PIECE = 1 << 20
 # Ansible's max_diff_size: larger texts are not compared line by line.
 DIFF_LIMIT = 104448
+# Bytes that wait for the disk while a file comes in.
+SYNC_EVERY = 64 << 20
 # Names found in this run: each look reads both files again. One that is not there yet may be made by a later task.
 _users: dict[int, str] = {}
 _groups: dict[int, str] = {}
@@ -51,8 +54,10 @@ def write_pieces(
     temp = os.path.join(os.path.dirname(path), f".sparkops-{os.urandom(6).hex()}")
     try:
         with open(temp, "xb", opener=private) as file:
-            for piece in pieces if digest is None else _compared(path, pieces, digest):
-                file.write(piece)
+            with Syncing(file.fileno()) as syncing:
+                for piece in pieces if digest is None else _compared(path, pieces, digest):
+                    file.write(piece)
+                    syncing.wrote(len(piece))
             own(file.fileno(), there, uid, gid)
             # After the last write and chown: both clear the setuid bits, the write for all but root.
             file.flush()
@@ -64,6 +69,41 @@ def write_pieces(
         raise refusal("write", path, error) from error
     finally:
         discard(temp)
+
+
+class Syncing:
+    """Has a large file's bytes on the disk while more of them come: to wait for all at the end doubles the time."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._new = 0
+        self._error: OSError | None = None
+        self._working = _thread.allocate_lock()
+
+    def __enter__(self) -> Syncing:
+        return self
+
+    def wrote(self, size: int) -> None:
+        """So many bytes more; never waits."""
+        self._new += size
+        if self._new >= SYNC_EVERY and self._working.acquire(blocking=False):
+            self._new = 0
+            _thread.start_new_thread(self._sync, ())
+
+    def _sync(self) -> None:
+        try:
+            os.fdatasync(self._fd)
+        except OSError as error:
+            # The kernel says it once for each descriptor: a later sync would find all well.
+            self._error = error
+        finally:
+            self._working.release()
+
+    def __exit__(self, *_: object) -> None:
+        # The descriptor may be another file's soon.
+        with self._working:
+            if self._error is not None:
+                raise self._error
 
 
 def _compared(path: str, pieces: Iterable[bytes], digest: str) -> Iterable[bytes]:

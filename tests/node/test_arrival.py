@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkops.node import arrival, digest, pagecache
+from sparkops.node import digest, files, pagecache
 from sparkops.node.api import Failure
 from sparkops.node.arrival import Arrival
 from tests.e2e.nodes import eventually
@@ -33,7 +33,7 @@ def sha256(data: bytes) -> str:
 
 
 def test_files_that_grow_and_files_that_were_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrival, "SYNC_EVERY", 50_000)
+    monkeypatch.setattr(files, "SYNC_EVERY", 50_000)
     data = {f"{number}": random.Random(number).randbytes(number * 40_000) for number in range(8)}
     (tmp_path / "7").write_bytes(data["7"])
     (tmp_path / "6").write_bytes(data["6"][:1000])

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -137,3 +140,33 @@ def test_diffs() -> None:
     assert files.diff(b"a", b"\0", "f") == "Binary files differ: f (1 -> 1 bytes)\n"
     assert files.diff(b"\xff", b"a", "f").startswith("Binary")
     assert "too large" in files.diff("", "a\n" * 100_000, "f")
+
+
+def test_a_large_file_goes_to_the_disk_while_it_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "SYNC_EVERY", 1000)
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fdatasync", lambda fd: synced.append(os.fstat(fd).st_size))
+
+    def pieces() -> Iterator[bytes]:
+        for _ in range(50):
+            yield b"a" * 10_000
+            time.sleep(0.002)
+
+    files.write_pieces(str(tmp_path / "a"), pieces())
+    assert len(synced) > 1 and synced[0] < 500_000
+    assert (tmp_path / "a").stat().st_size == 500_000
+    files.write(str(tmp_path / "small"), b"a" * 999)
+    assert (tmp_path / "small").stat().st_size == 999
+
+
+def test_a_disk_that_fails_meanwhile_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(fd: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(files, "SYNC_EVERY", 10)
+    monkeypatch.setattr(os, "fdatasync", fails)
+    (tmp_path / "a").write_text("old")
+    with pytest.raises(Failure, match="Input/output error"):
+        files.write(str(tmp_path / "a"), b"new" * 10)
+    assert (tmp_path / "a").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
