@@ -60,7 +60,10 @@ class Hub(ThreadingHTTPServer):
             found = faults.get(name, [])
             fault = str(found.pop(0)) if found else ""
             if fault:
-                file.write_text(json.dumps(faults))
+                # Tests read it meanwhile.
+                beside = file.with_name("faults.new")
+                beside.write_text(json.dumps(faults))
+                beside.replace(file)
             return fault
 
     def log(self, *entry: Any) -> None:

@@ -40,7 +40,9 @@ class Hub:
 
     def misbehave(self, faults: dict[str, list[str]]) -> None:
         """What happens to the next requests for files."""
-        (self.folder / "faults.json").write_text(json.dumps(faults))
+        beside = self.folder / "faults.asked"
+        beside.write_text(json.dumps(faults))
+        beside.replace(self.folder / "faults.json")
 
     def served(self) -> list[tuple[str, int, int]]:
         """(file, first byte, bytes) of each request since this was last asked."""
