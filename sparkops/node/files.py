@@ -88,7 +88,11 @@ class Syncing:
         self._new += size
         if self._new >= SYNC_EVERY and self._working.acquire(blocking=False):
             self._new = 0
-            _thread.start_new_thread(self._sync, ())
+            try:
+                _thread.start_new_thread(self._sync, ())
+            except RuntimeError:
+                # No more threads for this user: the last sync takes it all.
+                self._working.release()
 
     def _sync(self) -> None:
         try:

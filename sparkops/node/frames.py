@@ -119,7 +119,11 @@ class Link:
             first = not self._posted
             self._posted += pack(message)
         if first:
-            _thread.start_new_thread(self._deliver, ())
+            try:
+                _thread.start_new_thread(self._deliver, ())
+            except RuntimeError:
+                # No more threads for this user.
+                self.write(b"")
 
     def _deliver(self) -> None:
         import time

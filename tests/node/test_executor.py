@@ -117,3 +117,13 @@ def test_results_of_quick_tasks_travel_together(executor: Any, monkeypatch: pyte
     it.window([{"module": "stat", "args": {"path": "/"}}] * 3)
     assert len(sizes) == 1
     assert states(out) == ["ok", "ok", "ok", "done"]
+
+
+def test_results_leave_where_no_thread_can_start(executor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    it, out, _ = executor
+    monkeypatch.setattr("_thread.start_new_thread", none_left)
+    it.window([{"module": "stat", "args": {"path": "/"}}])
+    assert states(out) == ["ok", "done"]

@@ -170,3 +170,13 @@ def test_a_disk_that_fails_meanwhile_is_told_of(tmp_path: Path, monkeypatch: pyt
         files.write(str(tmp_path / "a"), b"new" * 10)
     assert (tmp_path / "a").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_large_file_is_written_where_no_thread_can_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(files, "SYNC_EVERY", 10)
+    monkeypatch.setattr("_thread.start_new_thread", none_left)
+    files.write(str(tmp_path / "a"), b"new" * 10)
+    assert (tmp_path / "a").read_bytes() == b"new" * 10

@@ -24,6 +24,7 @@ from sparkops.transport import dial, direct, known
 from sparkops.transport.address import Address
 from sparkops.transport.session import Session
 from sparkops.transport.ssh import connect
+from tests.lab.copies import free_port
 
 NAME = "spark-1"
 
@@ -272,13 +273,6 @@ def test_a_connection_under_way_is_used_once_it_is_there(place: Place, monkeypat
     assert len(place.server.connections) == 1
     assert dial.ahead(place.address(), nobody) is None
     assert nobody.fileno() == -1
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 LOADED = """

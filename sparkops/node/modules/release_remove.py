@@ -25,16 +25,16 @@ def apply(args: Args, node: Node) -> Outcome:
     """Result: removed (paths)."""
     releases.check_name("service", args.service)
     folder = releases.service_folder(args.home, args.service)
-    gone = [folder] if os.path.isdir(folder) or os.path.isdir(releases.leftover(folder)) else []
+    folders = [folder] if os.path.isdir(folder) or os.path.isdir(releases.leftover(folder)) else []
     if args.engines:
-        gone += _engines(args.home, args.service)
+        folders += _engines(args.home, args.service)
     speeds = speed_record.path(node.state_dir, args.service)
-    gone += [speeds] if os.path.exists(speeds) else []
+    gone = [*folders, *([speeds] if os.path.exists(speeds) else [])]
     if not gone:
         return Outcome.ok(removed=[])
     if not node.check:
         files.discard(speeds)
-        releases.remove_folders([path for path in gone if path != speeds])
+        releases.remove_folders(folders)
     return Outcome.changed("removed " + ", ".join(gone), removed=gone)
 
 
